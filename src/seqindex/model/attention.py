@@ -1,0 +1,212 @@
+"""Single-layer attention with tied query and key: the student of the paper's sections 2 and 4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from seqindex.gaussian.simd import OPTIONS, WIDTH
+from seqindex.gaussian import check
+from seqindex.model import blocks
+from seqindex.model.encoding import Encoding
+from seqindex.model.frame import Frame
+from seqindex.model.reduction import Reduction, as_reduction, from_spec
+from seqindex.model.softmax import attention_matrix, softmax_block
+
+# Parameters of the kernels: [L, then for each non-zero coefficient of the reduction: output, entry i*L+j, value].
+# Rows of scratch: S (L^2), one row for the softmax, then D = R^T r (L^2), and one row.
+
+
+@njit(**OPTIONS)
+def _reduce(parameters, work, f):  # type: ignore[no-untyped-def]
+    f[:] = 0.0
+    for t in range((parameters.size - 1) // 3):
+        output = int(parameters[1 + 3 * t]) * WIDTH
+        entry = int(parameters[2 + 3 * t]) * WIDTH
+        value = parameters[3 + 3 * t]
+        for lane in range(WIDTH):
+            f[output + lane] += value * work[entry + lane]
+
+
+@njit(**OPTIONS)
+def _softmax_forward(z, parameters, work, f):  # type: ignore[no-untyped-def]
+    softmax_block(z.reshape(-1), work.reshape(-1), z.shape[0])
+    _reduce(parameters, work.reshape(-1), f.reshape(-1))
+
+
+@njit(**OPTIONS)
+def _linear_forward(z, parameters, work, f):  # type: ignore[no-untyped-def]
+    length = z.shape[0]
+    z = z.reshape(-1)
+    s = work.reshape(-1)
+    for i in range(length):
+        for j in range(length):
+            row = (i * length + j) * WIDTH
+            for lane in range(WIDTH):
+                s[row + lane] = z[i * WIDTH + lane] * z[j * WIDTH + lane]
+    _reduce(parameters, s, f.reshape(-1))
+
+
+@njit(**OPTIONS)
+def _pull_back(parameters, work, r, length):  # type: ignore[no-untyped-def]
+    """D = R^T r, written behind S and its row of scratch; returns the offset of D."""
+    start = (length * length + 1) * WIDTH
+    work[start : start + length * length * WIDTH] = 0.0
+    for t in range((parameters.size - 1) // 3):
+        output = int(parameters[1 + 3 * t]) * WIDTH
+        entry = start + int(parameters[2 + 3 * t]) * WIDTH
+        value = parameters[3 + 3 * t]
+        for lane in range(WIDTH):
+            work[entry + lane] += value * r[output + lane]
+    return start
+
+
+@njit(**OPTIONS)
+def _score_gradient(z, e, c, length):  # type: ignore[no-untyped-def]
+    """c_l = sum_j (E_lj + E_jl) z_j, from E = d loss / d scores."""
+    c[:] = 0.0
+    for i in range(length):
+        for j in range(length):
+            row = (i * length + j) * WIDTH
+            mirror = (j * length + i) * WIDTH
+            for lane in range(WIDTH):
+                c[i * WIDTH + lane] += (e[row + lane] + e[mirror + lane]) * z[j * WIDTH + lane]
+
+
+@njit(**OPTIONS)
+def _softmax_backward(z, parameters, work, r, c):  # type: ignore[no-untyped-def]
+    length = z.shape[0]
+    work = work.reshape(-1)
+    start = _pull_back(parameters, work, r.reshape(-1), length)
+    mean = start + length * length * WIDTH
+    for i in range(length):  # E_ij = S_ij (D_ij - sum_j' S_ij' D_ij')
+        for lane in range(WIDTH):
+            work[mean + lane] = 0.0
+        for j in range(length):
+            row = (i * length + j) * WIDTH
+            for lane in range(WIDTH):
+                work[mean + lane] += work[row + lane] * work[start + row + lane]
+        for j in range(length):
+            row = (i * length + j) * WIDTH
+            for lane in range(WIDTH):
+                work[start + row + lane] = work[row + lane] * (work[start + row + lane] - work[mean + lane])
+    _score_gradient(z.reshape(-1), work[start:], c.reshape(-1), length)
+
+
+@njit(**OPTIONS)
+def _linear_backward(z, parameters, work, r, c):  # type: ignore[no-untyped-def]
+    length = z.shape[0]
+    work = work.reshape(-1)
+    start = _pull_back(parameters, work, r.reshape(-1), length)
+    _score_gradient(z.reshape(-1), work[start:], c.reshape(-1), length)
+
+
+SCORES = {"softmax": (_softmax_forward, _softmax_backward), "linear": (_linear_forward, _linear_backward)}
+"""Kernels by the nonlinearity of the scores."""
+
+
+class Attention:
+    """f(X) = reduction(softmax(z z^T)), z_l = (x_l + P_l / sqrt(d)).w (the paper, eq. 5).
+
+    Args:
+        length: sequence length L.
+        encoding: positional encoding; None for none.
+        reduction: "identity" (L^2 outputs), "trace" (Tr S / sqrt(L), as released), "plain_trace" (the paper's Tr S),
+            or a ``Reduction`` object such as ``Projection(a_left, a_right)``.
+        scores: "softmax", or "linear" for S = z z^T.
+
+    Raises:
+        ValueError: a length below 1, an unknown name, or an encoding or reduction of another length.
+
+    Example:
+        >>> student = Attention(length=2, reduction="plain_trace")
+        >>> student(np.zeros((5, 2))).shape, student(np.zeros(2)).item()
+        ((5, 1), 1.0)
+    """
+
+    def __init__(
+        self,
+        length: int,
+        encoding: Encoding | None = None,
+        reduction: str | Reduction = "identity",
+        scores: str = "softmax",
+    ) -> None:
+        self.length = check.integer("length", length, 1)
+        if encoding is not None and not isinstance(encoding, Encoding):
+            raise TypeError(f"encoding must be an Encoding such as OppositeEncoding(), or None, got {encoding!r}")
+        if encoding is not None and encoding.length != self.length:
+            raise ValueError(f"encoding must have length {self.length} as the student, got {encoding.length}")
+        self.encoding = encoding
+        self.reduction = as_reduction(reduction)
+        self.scores = check.choice("scores", scores, SCORES)
+        self._coefficients = self.reduction.coefficients(self.length)
+
+    @property
+    def outputs(self) -> int:
+        """Number k of outputs."""
+        return int(self._coefficients.shape[0])
+
+    @property
+    def frame(self) -> Frame:
+        """Coordinates of the encoding."""
+        return Frame.of(self.length, self.encoding)
+
+    def _scores(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return attention_matrix(z) if self.scores == "softmax" else z[..., :, None] * z[..., None, :]
+
+    def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Outputs of fields, shape (..., L) -> (..., k)."""
+        s = self._scores(np.asarray(z))
+        if self.outputs == self.length**2 and np.array_equal(self._coefficients.reshape(self.outputs, -1), np.eye(self.outputs)):
+            return s.reshape(*s.shape[:-2], self.outputs)
+        return np.einsum("kij,...ij->...k", self._coefficients, s)
+
+    def pull_back(self, z: NDArray[np.float64], r: NDArray[np.float64]) -> NDArray[np.float64]:
+        """J^T r, J the Jacobian of the outputs in the fields: shapes (..., L), (..., k) -> (..., L)."""
+        z = np.asarray(z)
+        d = np.einsum("kij,...k->...ij", self._coefficients, r)
+        if self.scores == "softmax":
+            s = self._scores(z)
+            d = s * (d - (s * d).sum(-1, keepdims=True))
+        return np.einsum("...ij,...j->...i", d + np.swapaxes(d, -1, -2), z)
+
+    def jacobian(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Jacobian of the outputs in the fields, shape (..., L) -> (..., k, L)."""
+        rows = [self.pull_back(z, np.broadcast_to(unit, (*np.shape(z)[:-1], self.outputs))) for unit in np.eye(self.outputs)]
+        return np.stack(rows, axis=-2)
+
+    @property
+    def kernel(self) -> blocks.StudentKernel:
+        """Compiled block functions for the simulation."""
+        forward, backward = SCORES[self.scores]
+        flat = self._coefficients.reshape(self.outputs, -1)
+        triples = [(k, entry, flat[k, entry]) for k, entry in zip(*np.nonzero(flat), strict=True)]
+        return blocks.StudentKernel(
+            forward=blocks.compiled(forward, blocks.FORWARD),
+            backward=blocks.compiled(backward, blocks.BACKWARD),
+            parameters=np.array([float(self.length), *np.ravel(triples)], dtype=np.float64),
+            work_rows=2 * self.length**2 + 2,
+        )
+
+    def spec(self) -> dict[str, Any]:
+        """Description as plain JSON types."""
+        return {
+            "kind": "Attention",
+            "length": self.length,
+            "encoding": None if self.encoding is None else self.encoding.spec(),
+            "reduction": self.reduction.spec(),
+            "scores": self.scores,
+        }
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any]) -> Attention:
+        """Inverse of ``spec``."""
+        encoding = None if spec["encoding"] is None else Encoding(**spec["encoding"])
+        return cls(spec["length"], encoding, from_spec(spec["reduction"]), spec["scores"])
+
+    def __repr__(self) -> str:
+        reduction = self.reduction.spec().get("name", type(self.reduction).__name__)
+        return f"Attention(length={self.length}, encoding={self.encoding!r}, reduction={reduction!r}, scores={self.scores!r})"

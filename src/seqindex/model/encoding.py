@@ -1,0 +1,109 @@
+"""Positional encodings: where the vectors P_l point, in coordinates that do not depend on d.
+
+The rows P_l of an encoding have norm of order one.  They are given by their coordinates along r orthonormal directions
+orthogonal to w*, and along w*/sqrt(d); tokens enter the student as x_l + P_l / sqrt(d), hence its fields are shifted by
+e_l = P_l.w / sqrt(d).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from seqindex.gaussian import check
+
+
+class Encoding:
+    """Positional encoding given by coordinates.
+
+    Args:
+        matrix: (L, r), coordinates of each P_l along r orthonormal directions that are orthogonal to w*.
+        target_component: (L,), coordinate of each P_l along w*/sqrt(d); None: orthogonal to w*.
+
+    Raises:
+        ValueError: wrong shape, or an entry that is not finite.
+
+    Example:
+        >>> Encoding([[1.0, 0.0], [0.6, 0.8]]).length
+        2
+    """
+
+    def __init__(self, matrix: ArrayLike, target_component: ArrayLike | None = None) -> None:
+        self.matrix: NDArray[np.float64] = check.array("matrix", matrix, (None, None))
+        if 0 in self.matrix.shape:
+            raise ValueError(f"matrix must have at least one row and one column, got shape {self.matrix.shape}")
+        component = np.zeros(self.length) if target_component is None else target_component
+        self.target_component: NDArray[np.float64] = check.array("target_component", component, (self.length,))
+
+    @property
+    def length(self) -> int:
+        """Number of positions L."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def directions(self) -> int:
+        """Number r of directions orthogonal to w* in which e is measured."""
+        return int(self.matrix.shape[1])
+
+    def spec(self) -> dict[str, Any]:
+        """Description as plain JSON types; ``Encoding(**spec)`` gives it back."""
+        return {"matrix": self.matrix.tolist(), "target_component": self.target_component.tolist()}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(length={self.length}, directions={self.directions})"
+
+
+class OppositeEncoding(Encoding):
+    """P_1 = -P_2 = p, a unit vector orthogonal to w* (the paper, section 4): e_l = (e, -e), length 2.
+
+    Example:
+        >>> OppositeEncoding().matrix.tolist()
+        [[1.0], [-1.0]]
+    """
+
+    def __init__(self) -> None:
+        super().__init__([[1.0], [-1.0]])
+
+
+class RandomEncoding(Encoding):
+    """Orthonormal rows in a random orientation: the rows of a Haar-distributed orthogonal L x L matrix.
+
+    Args:
+        length: number of positions.
+        seed: seed of the orientation.
+
+    Example:
+        >>> P = RandomEncoding(3).matrix
+        >>> bool(np.allclose(P @ P.T, np.eye(3)))
+        True
+    """
+
+    def __init__(self, length: int, seed: int = 0) -> None:
+        length = check.integer("length", length, 1)
+        normals = np.random.default_rng(check.integer("seed", seed, 0)).standard_normal((length, length))
+        q, upper = np.linalg.qr(normals)
+        super().__init__(q * np.sign(np.diag(upper)))
+
+
+class SinusoidalEncoding(Encoding):
+    """Sines and cosines of the position at geometric frequencies (Vaswani et al. 2017), rows of norm 1.
+
+    Args:
+        length: number of positions.
+        directions: even number r of coordinates; coordinate 2i and 2i + 1 of position l are the sine and the cosine of
+            l / 10000^(2i/r), divided by sqrt(r/2).
+
+    Example:
+        >>> SinusoidalEncoding(3, directions=4).matrix.shape
+        (3, 4)
+    """
+
+    def __init__(self, length: int, directions: int = 4) -> None:
+        length = check.integer("length", length, 1)
+        if check.integer("directions", directions, 2) % 2:
+            raise ValueError(f"directions must be even, got {directions}")
+        half = directions // 2
+        angles = np.arange(length)[:, None] / 10000.0 ** (np.arange(half) / half)
+        super().__init__(np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, directions) / np.sqrt(half))

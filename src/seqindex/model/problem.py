@@ -1,0 +1,173 @@
+"""A problem: what is to be learned, by whom, under which loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqindex.gaussian import check
+from seqindex.model import blocks
+from seqindex.model.attention import Attention
+from seqindex.model.frame import Frame
+from seqindex.model.loss import LOSSES, Loss
+from seqindex.model.target import PositionalSemanticTarget, Target
+
+Array = NDArray[np.float64]
+
+
+class TargetLike(Protocol):
+    """What a target offers to the layers above."""
+
+    length: int
+
+    @property
+    def outputs(self) -> int:
+        """Number k of labels."""
+        ...
+
+    @property
+    def kernel(self) -> blocks.TargetKernel:
+        """Compiled block function."""
+        ...
+
+    def __call__(self, z: Array) -> Array:
+        """Labels of fields, shape (..., L) -> (..., k)."""
+        ...
+
+    def spec(self) -> dict[str, Any]:
+        """Description as plain JSON types."""
+        ...
+
+
+class StudentLike(Protocol):
+    """What a student offers to the layers above."""
+
+    length: int
+
+    @property
+    def outputs(self) -> int:
+        """Number k of outputs."""
+        ...
+
+    @property
+    def frame(self) -> Frame:
+        """Coordinates of the encoding."""
+        ...
+
+    @property
+    def kernel(self) -> blocks.StudentKernel:
+        """Compiled block functions."""
+        ...
+
+    def __call__(self, z: Array) -> Array:
+        """Outputs of fields, shape (..., L) -> (..., k)."""
+        ...
+
+    def pull_back(self, z: Array, r: Array) -> Array:
+        """J^T r, shapes (..., L), (..., k) -> (..., L)."""
+        ...
+
+    def jacobian(self, z: Array) -> Array:
+        """Jacobian of the outputs, shape (..., L) -> (..., k, L)."""
+        ...
+
+    def spec(self) -> dict[str, Any]:
+        """Description as plain JSON types."""
+        ...
+
+
+TARGETS: dict[str, Any] = {"PositionalSemanticTarget": PositionalSemanticTarget, "Target": Target}
+"""Targets that can be read back, by kind."""
+STUDENTS: dict[str, Any] = {"Attention": Attention}
+"""Students that can be read back, by kind."""
+
+
+class Problem:
+    """A target, a student and a loss; everything above the model layer needs nothing else.
+
+    Args:
+        target: link function of z* = X w*.
+        student: function of z = (X + P / sqrt(d)) w.
+        loss: "square" for ||y - f||^2 (the paper), "norm" for ||y - f|| (its released phase-diagram runs).
+
+    Raises:
+        ValueError: lengths or numbers of outputs that disagree, or an unknown loss.
+
+    Example:
+        >>> problem = Problem(Target(lambda z: z[..., 0] * z[..., 1], length=2), Attention(length=2, reduction="trace"))
+        >>> problem.frame.rank
+        1
+    """
+
+    def __init__(self, target: TargetLike, student: StudentLike, loss: str = "square") -> None:
+        for name, value in (("target", target), ("student", student)):
+            if not (hasattr(value, "kernel") and hasattr(value, "outputs")):
+                raise TypeError(f"{name} must be a {name} such as seqindex offers, got {value!r}")
+        if target.length != student.length:
+            raise ValueError(f"target and student must have the same length, got {target.length} and {student.length}")
+        if target.outputs != student.outputs:
+            raise ValueError(
+                f"target and student must have the same number of outputs, got {target.outputs} and {student.outputs}"
+            )
+        self.target = target
+        self.student = student
+        self.loss: Loss = LOSSES[check.choice("loss", loss, LOSSES)]
+
+    @property
+    def length(self) -> int:
+        """Sequence length L."""
+        return self.student.length
+
+    @property
+    def frame(self) -> Frame:
+        """Basis of span(w*, P)."""
+        return self.student.frame
+
+    def loss_at(self, zstar: Array, z: Array) -> Array:
+        """Loss of fields, shapes (..., L), (..., L) -> (...)."""
+        return self.loss.value(self.student(z) - self.target(zstar))
+
+    def field_gradient(self, zstar: Array, z: Array) -> Array:
+        """c = d loss / d z, shapes (..., L), (..., L) -> (..., L)."""
+        return self.student.pull_back(z, self.loss.gradient(self.student(z) - self.target(zstar)))
+
+    def to_attrs(self) -> dict[str, str]:
+        """The problem as strings for the attributes of a Dataset."""
+        return {
+            "target": json.dumps(self.target.spec()),
+            "student": json.dumps(self.student.spec()),
+            "loss": self.loss.name,
+        }
+
+    @classmethod
+    def from_attrs(cls, attrs: Mapping[Any, Any], target: TargetLike | None = None) -> Problem:
+        """Rebuild the problem of a result from its attributes.
+
+        Args:
+            attrs: attributes of a Dataset that this package made.
+            target: needed where the target was a callable, which is stored only by its name.
+
+        Raises:
+            ValueError: attributes that lack the problem, or a callable target that was not passed.
+
+        Example:
+            >>> problem = Problem(PositionalSemanticTarget(0.5, alignment=1.0), Attention(2))
+            >>> Problem.from_attrs(problem.to_attrs()).target.omega
+            0.5
+        """
+        missing = [key for key in ("target", "student", "loss") if key not in attrs]
+        if missing:
+            raise ValueError(f"attrs must hold a problem, got none of its keys {missing}")
+        if target is None:
+            spec = json.loads(attrs["target"])
+            target = TARGETS[check.choice("target kind", spec["kind"], TARGETS)].from_spec(spec)
+        spec = json.loads(attrs["student"])
+        student = STUDENTS[check.choice("student kind", spec["kind"], STUDENTS)].from_spec(spec)
+        return cls(target, student, attrs["loss"])
+
+    def __repr__(self) -> str:
+        return f"Problem({self.target!r}, {self.student!r}, loss={self.loss.name!r})"

@@ -1,0 +1,70 @@
+"""Softmax of the scores z z^T: the shared piece of attention and of the positional-semantic target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from seqindex.gaussian.simd import OPTIONS, WIDTH, exp
+
+
+def attention_matrix(z: NDArray[Any]) -> NDArray[Any]:
+    """Row-wise softmax of z z^T.
+
+    Args:
+        z: local fields, shape (..., L).
+
+    Returns:
+        Array (..., L, L) whose last axis sums to 1.
+
+    Example:
+        >>> attention_matrix(np.array([60.0, 0.0])).tolist()
+        [[1.0, 0.0], [0.5, 0.5]]
+    """
+    result: NDArray[Any] = softmax(z[..., :, None] * z[..., None, :], axis=-1)
+    return result
+
+
+@njit(**OPTIONS)
+def softmax_block(z, out, length):  # type: ignore[no-untyped-def]
+    """Flat block version of ``attention_matrix``: z (L rows), out (L*L + 1 rows; the last one is scratch)."""
+    if length == 2:  # two logistic functions instead of four exponentials
+        for lane in range(WIDTH):
+            z1 = z[lane]
+            z2 = z[WIDTH + lane]
+            difference = z1 - z2
+            s12 = 1.0 / (1.0 + exp(z1 * difference))
+            s21 = 1.0 / (1.0 + exp(-z2 * difference))
+            out[lane] = 1.0 - s12
+            out[WIDTH + lane] = s12
+            out[2 * WIDTH + lane] = s21
+            out[3 * WIDTH + lane] = 1.0 - s21
+        return
+    scratch = length * length * WIDTH
+    for i in range(length):
+        for lane in range(WIDTH):
+            out[scratch + lane] = z[i * WIDTH + lane] * z[lane]
+        for j in range(1, length):
+            for lane in range(WIDTH):
+                score = z[i * WIDTH + lane] * z[j * WIDTH + lane]
+                out[scratch + lane] = score if score > out[scratch + lane] else out[scratch + lane]
+        for j in range(length):
+            row = (i * length + j) * WIDTH
+            for lane in range(WIDTH):
+                out[row + lane] = exp(z[i * WIDTH + lane] * z[j * WIDTH + lane] - out[scratch + lane])
+        for lane in range(WIDTH):
+            out[scratch + lane] = 0.0
+        for j in range(length):
+            row = (i * length + j) * WIDTH
+            for lane in range(WIDTH):
+                out[scratch + lane] += out[row + lane]
+        for lane in range(WIDTH):
+            out[scratch + lane] = 1.0 / out[scratch + lane]
+        for j in range(length):
+            row = (i * length + j) * WIDTH
+            for lane in range(WIDTH):
+                out[row + lane] *= out[scratch + lane]

@@ -1,0 +1,225 @@
+"""Targets: link functions g of the fields z* = X w* (the paper, eq. 2 and 18)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit, objmode
+from numba.core.errors import NumbaError
+from numpy.typing import ArrayLike, NDArray
+
+from seqindex.gaussian.simd import OPTIONS, WIDTH
+from seqindex.gaussian import check
+from seqindex.model import blocks
+from seqindex.model.softmax import attention_matrix, softmax_block
+
+
+@njit(**OPTIONS)
+def _positional_semantic(z, parameters, y):  # type: ignore[no-untyped-def]
+    length = z.shape[0]
+    work = np.empty((length * length + 1) * WIDTH)
+    softmax_block(z.reshape(-1), work, length)
+    y = y.reshape(-1)
+    semantic = 1.0 - parameters[0]
+    for row in range(length * length):
+        positional = parameters[0] * parameters[1 + row]
+        for lane in range(WIDTH):
+            y[row * WIDTH + lane] = semantic * work[row * WIDTH + lane] + positional
+
+
+class PositionalSemanticTarget:
+    """y = (1 - omega) softmax(z* z*^T) + omega A (the paper, eq. 18): L^2 outputs in row-major order.
+
+    Args:
+        omega: weight of the positional part, in [0, 1].
+        alignment: a, for A = softmax([[a^2, -a^2], [-a^2, a^2]]) at length 2.
+        alignment_matrix: A itself, any row-stochastic L x L matrix.
+        length: sequence length; 2 with ``alignment``, else the size of the matrix.
+
+    Raises:
+        ValueError: omega outside [0, 1], both or neither of alignment and alignment_matrix, a matrix that is not
+            row-stochastic, or lengths that disagree.
+
+    Example:
+        >>> target = PositionalSemanticTarget(omega=0.5, alignment=1.0)
+        >>> target(np.zeros(2)).round(4).tolist()
+        [0.6904, 0.3096, 0.3096, 0.6904]
+    """
+
+    def __init__(
+        self,
+        omega: float,
+        alignment: float | None = None,
+        alignment_matrix: ArrayLike | None = None,
+        length: int | None = None,
+    ) -> None:
+        self.omega = check.number("omega", omega, 0.0, 1.0)
+        if (alignment is None) == (alignment_matrix is None):
+            raise ValueError("give either alignment or alignment_matrix, got " + ("neither" if alignment is None else "both"))
+        if alignment is not None:
+            alignment_matrix = pair_alignment(check.number("alignment", alignment))
+        self.alignment_matrix = row_stochastic("alignment_matrix", alignment_matrix)
+        self.length = len(self.alignment_matrix)
+        if length is not None and check.integer("length", length, 1) != self.length:
+            wanted = "2 with alignment" if alignment is not None else f"{self.length}, the size of alignment_matrix"
+            raise ValueError(f"length must be {wanted}, got {length}")
+
+    @property
+    def outputs(self) -> int:
+        """Number k = L^2 of outputs."""
+        return self.length**2
+
+    def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Labels of fields, shape (..., L) -> (..., L^2)."""
+        y = (1.0 - self.omega) * attention_matrix(np.asarray(z)) + self.omega * self.alignment_matrix
+        return y.reshape(*y.shape[:-2], self.outputs)
+
+    @property
+    def kernel(self) -> blocks.TargetKernel:
+        """Compiled block function for the simulation."""
+        parameters = np.concatenate([[self.omega], self.alignment_matrix.ravel()])
+        return blocks.TargetKernel(blocks.compiled(_positional_semantic, blocks.TARGET), parameters)
+
+    def spec(self) -> dict[str, Any]:
+        """Description as plain JSON types."""
+        return {"kind": "PositionalSemanticTarget", "omega": self.omega, "alignment_matrix": self.alignment_matrix.tolist()}
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any]) -> PositionalSemanticTarget:
+        """Inverse of ``spec``."""
+        return cls(spec["omega"], alignment_matrix=spec["alignment_matrix"])
+
+    def __repr__(self) -> str:
+        return f"PositionalSemanticTarget(omega={self.omega:g}, alignment_matrix={self.alignment_matrix.tolist()})"
+
+
+def pair_alignment(a: float) -> NDArray[np.float64]:
+    """A = softmax([[a^2, -a^2], [-a^2, a^2]]), so that A_11 = 1 / (1 + exp(-2 a^2)).
+
+    Example:
+        >>> pair_alignment(0.0).tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
+    """
+    other = 1.0 / (1.0 + math.exp(min(2.0 * a * a, 700.0)))
+    return np.array([[1.0 - other, other], [other, 1.0 - other]])
+
+
+def row_stochastic(name: str, value: Any) -> NDArray[np.float64]:
+    """Return ``value`` as a square row-stochastic matrix, or raise ValueError naming ``name``."""
+    matrix = check.array(name, value, (None, None))
+    if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise ValueError(f"{name} must be square, got shape {matrix.shape}")
+    if (matrix < 0).any():
+        raise ValueError(f"{name} must be row-stochastic, got the negative entry {matrix.min():g}")
+    sums = matrix.sum(1)
+    worst = int(np.argmax(np.abs(sums - 1.0)))
+    if abs(sums[worst] - 1.0) > 1e-9:
+        raise ValueError(f"{name} must be row-stochastic, got row {worst + 1} with sum {sums[worst]:g}")
+    return matrix
+
+
+class Target:
+    """Any link function, given as a callable on arrays of fields.
+
+    Args:
+        function: maps fields of shape (n, L) to labels of shape (n,) or (n, k).  It is compiled where Numba can;
+            otherwise the simulation calls it through Python on whole blocks, more slowly, and warns.
+        length: sequence length L.
+
+    Raises:
+        ValueError: labels of a wrong shape.
+        TypeError: ``function`` cannot be called.
+
+    Example:
+        >>> target = Target(lambda z: z[..., 0] * z[..., 1], length=2)
+        >>> target(np.array([[2.0, 3.0]])).tolist()
+        [[6.0]]
+    """
+
+    def __init__(self, function: Callable[..., Any], length: int) -> None:
+        self.length = check.integer("length", length, 1)
+        if not callable(function):
+            raise TypeError(f"function must be callable on fields z[..., L], got {function!r}")
+        self.function = function
+        self.outputs = int(self(np.zeros((2, self.length))).shape[-1])
+        self._kernel: blocks.TargetKernel | None = None
+
+    @property
+    def name(self) -> str:
+        """Module and name of the callable."""
+        return f"{getattr(self.function, '__module__', '?')}:{getattr(self.function, '__qualname__', repr(self.function))}"
+
+    def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Labels of fields, shape (..., L) -> (..., k)."""
+        z = np.asarray(z, dtype=np.float64)
+        flat = z.reshape(-1, self.length)
+        y = np.asarray(self.function(flat), dtype=np.float64)
+        if y.ndim not in (1, 2) or y.shape[0] != len(flat):
+            raise ValueError(f"function must map fields (n, {self.length}) to labels (n,) or (n, k), got {y.shape} for n = {len(flat)}")
+        return y.reshape(*z.shape[:-1], -1)
+
+    @property
+    def kernel(self) -> blocks.TargetKernel:
+        """Block function for the simulation, compiled where Numba can."""
+        if self._kernel is None:
+            self._kernel = blocks.TargetKernel(self._block(), np.empty(0))
+        return self._kernel
+
+    def _block(self) -> Any:
+        try:
+            block = blocks.compiled(_compiled_block(njit(self.function), self.outputs), blocks.TARGET)
+            z = np.linspace(-2.0, 2.0, self.length * WIDTH).reshape(self.length, WIDTH)
+            y = np.empty((self.outputs, WIDTH))
+            block(z, np.empty(0), y)
+            if np.allclose(y.T, self(z.T), rtol=1e-9, atol=1e-12, equal_nan=True):
+                return block
+            reason = "its compiled form gives other numbers"
+        except (NumbaError, TypeError, ValueError, NotImplementedError) as error:
+            reason = str(error).strip().splitlines()[0]
+        warnings.warn(f"target {self.name} runs through NumPy, several times slower: {reason}", RuntimeWarning, stacklevel=4)
+        return blocks.compiled(_python_block(self), blocks.TARGET)
+
+    def spec(self) -> dict[str, Any]:
+        """Description as plain JSON types: the callable only by its name."""
+        return {"kind": "Target", "function": self.name, "length": self.length}
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any]) -> Target:
+        """Refuse: a callable cannot be rebuilt from its name."""
+        raise ValueError(f"target must be passed again, since a callable is stored only by its name, got {spec['function']!r}")
+
+    def __repr__(self) -> str:
+        return f"Target({self.name}, length={self.length})"
+
+
+def _compiled_block(function: Any, outputs: int) -> Any:
+    if outputs == 1:
+
+        @njit(error_model="numpy", nogil=True)
+        def scalar(z, parameters, y):  # type: ignore[no-untyped-def]
+            labels = function(np.ascontiguousarray(z.T))
+            y[0, :] = labels.reshape(-1)
+
+        return scalar
+
+    @njit(error_model="numpy", nogil=True)
+    def vector(z, parameters, y):  # type: ignore[no-untyped-def]
+        y[:, :] = function(np.ascontiguousarray(z.T)).T
+
+    return vector
+
+
+def _python_block(target: Target) -> Any:
+    def fill(z: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+        y[:] = target(np.ascontiguousarray(z.T)).T
+
+    @njit
+    def block(z, parameters, y):  # type: ignore[no-untyped-def]
+        with objmode():
+            fill(z, y)
+
+    return block
