@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_hermitenorm
 
-from seqindex.gaussian import check
+from seqindex import check
 
 
 @dataclass(frozen=True)

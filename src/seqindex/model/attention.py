@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from seqindex.gaussian.simd import OPTIONS, WIDTH
-from seqindex.gaussian import check
+from seqindex import check
 from seqindex.model import blocks
 from seqindex.model.encoding import Encoding
 from seqindex.model.frame import Frame
@@ -160,7 +160,9 @@ class Attention:
     def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Outputs of fields, shape (..., L) -> (..., k)."""
         s = self._scores(np.asarray(z))
-        if self.outputs == self.length**2 and np.array_equal(self._coefficients.reshape(self.outputs, -1), np.eye(self.outputs)):
+        if self.outputs == self.length**2 and np.array_equal(
+            self._coefficients.reshape(self.outputs, -1), np.eye(self.outputs)
+        ):
             return s.reshape(*s.shape[:-2], self.outputs)
         return np.einsum("kij,...ij->...k", self._coefficients, s)
 
@@ -175,7 +177,9 @@ class Attention:
 
     def jacobian(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Jacobian of the outputs in the fields, shape (..., L) -> (..., k, L)."""
-        rows = [self.pull_back(z, np.broadcast_to(unit, (*np.shape(z)[:-1], self.outputs))) for unit in np.eye(self.outputs)]
+        rows = [
+            self.pull_back(z, np.broadcast_to(unit, (*np.shape(z)[:-1], self.outputs))) for unit in np.eye(self.outputs)
+        ]
         return np.stack(rows, axis=-2)
 
     @property

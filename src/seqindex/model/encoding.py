@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from seqindex.gaussian import check
+from seqindex import check
 
 
 class Encoding:
@@ -106,4 +106,6 @@ class SinusoidalEncoding(Encoding):
             raise ValueError(f"directions must be even, got {directions}")
         half = directions // 2
         angles = np.arange(length)[:, None] / 10000.0 ** (np.arange(half) / half)
-        super().__init__(np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, directions) / np.sqrt(half))
+        super().__init__(
+            np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, directions) / np.sqrt(half)
+        )

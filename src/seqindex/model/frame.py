@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqindex.gaussian import check
+from seqindex import check
 from seqindex.model.encoding import Encoding
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from seqindex.gaussian import check
+from seqindex import check
 from seqindex.model import blocks
 from seqindex.model.attention import Attention
 from seqindex.model.frame import Frame

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from seqindex.gaussian import check
+from seqindex import check
 
 
 class Reduction:

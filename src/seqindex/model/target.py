@@ -13,7 +13,7 @@ from numba.core.errors import NumbaError
 from numpy.typing import ArrayLike, NDArray
 
 from seqindex.gaussian.simd import OPTIONS, WIDTH
-from seqindex.gaussian import check
+from seqindex import check
 from seqindex.model import blocks
 from seqindex.model.softmax import attention_matrix, softmax_block
 
@@ -59,7 +59,9 @@ class PositionalSemanticTarget:
     ) -> None:
         self.omega = check.number("omega", omega, 0.0, 1.0)
         if (alignment is None) == (alignment_matrix is None):
-            raise ValueError("give either alignment or alignment_matrix, got " + ("neither" if alignment is None else "both"))
+            raise ValueError(
+                "give either alignment or alignment_matrix, got " + ("neither" if alignment is None else "both")
+            )
         if alignment is not None:
             alignment_matrix = pair_alignment(check.number("alignment", alignment))
         self.alignment_matrix = row_stochastic("alignment_matrix", alignment_matrix)
@@ -86,7 +88,11 @@ class PositionalSemanticTarget:
 
     def spec(self) -> dict[str, Any]:
         """Description as plain JSON types."""
-        return {"kind": "PositionalSemanticTarget", "omega": self.omega, "alignment_matrix": self.alignment_matrix.tolist()}
+        return {
+            "kind": "PositionalSemanticTarget",
+            "omega": self.omega,
+            "alignment_matrix": self.alignment_matrix.tolist(),
+        }
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> PositionalSemanticTarget:
@@ -151,7 +157,9 @@ class Target:
     @property
     def name(self) -> str:
         """Module and name of the callable."""
-        return f"{getattr(self.function, '__module__', '?')}:{getattr(self.function, '__qualname__', repr(self.function))}"
+        return (
+            f"{getattr(self.function, '__module__', '?')}:{getattr(self.function, '__qualname__', repr(self.function))}"
+        )
 
     def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Labels of fields, shape (..., L) -> (..., k)."""
@@ -159,7 +167,9 @@ class Target:
         flat = z.reshape(-1, self.length)
         y = np.asarray(self.function(flat), dtype=np.float64)
         if y.ndim not in (1, 2) or y.shape[0] != len(flat):
-            raise ValueError(f"function must map fields (n, {self.length}) to labels (n,) or (n, k), got {y.shape} for n = {len(flat)}")
+            raise ValueError(
+                f"function must map fields (n, {self.length}) to labels (n,) or (n, k), got {y.shape} for n = {len(flat)}"
+            )
         return y.reshape(*z.shape[:-1], -1)
 
     @property
@@ -180,7 +190,9 @@ class Target:
             reason = "its compiled form gives other numbers"
         except (NumbaError, TypeError, ValueError, NotImplementedError) as error:
             reason = str(error).strip().splitlines()[0]
-        warnings.warn(f"target {self.name} runs through NumPy, several times slower: {reason}", RuntimeWarning, stacklevel=4)
+        warnings.warn(
+            f"target {self.name} runs through NumPy, several times slower: {reason}", RuntimeWarning, stacklevel=4
+        )
         return blocks.compiled(_python_block(self), blocks.TARGET)
 
     def spec(self) -> dict[str, Any]:
@@ -190,7 +202,9 @@ class Target:
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> Target:
         """Refuse: a callable cannot be rebuilt from its name."""
-        raise ValueError(f"target must be passed again, since a callable is stored only by its name, got {spec['function']!r}")
+        raise ValueError(
+            f"target must be passed again, since a callable is stored only by its name, got {spec['function']!r}"
+        )
 
     def __repr__(self) -> str:
         return f"Target({self.name}, length={self.length})"

@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> int:
     """Return ``value`` as an int, or raise TypeError or ValueError naming ``name``."""
-    if isinstance(value, bool) or not (isinstance(value, Integral) or (isinstance(value, Real) and value == int(value))):
+    if isinstance(value, bool) or not (
+        isinstance(value, Integral) or (isinstance(value, Real) and value == int(value))
+    ):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     result = int(value)
     if result < minimum or (maximum is not None and result > maximum):
