@@ -1,0 +1,1 @@
+"""Hermite bases, expectation rules and compiled elementary functions for Gaussian fields."""

@@ -1,0 +1,1 @@
+"""Targets, students, encodings, reductions and losses: everything that acts on local fields."""

@@ -1,0 +1,1 @@
+"""The paper's figures and claims, one module a figure."""

@@ -1,0 +1,1 @@
+"""Drawings of what the layers below return."""

@@ -1,0 +1,1 @@
+"""Simulation: the exact reduced chain and explicit SGD."""

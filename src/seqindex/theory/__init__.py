@@ -1,0 +1,1 @@
+"""Deterministic predictions: exponents, population risk, flow, rates and phases."""
