@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from seqindex.gaussian.simd import OPTIONS, WIDTH
 from seqindex import check
+from seqindex.gaussian.simd import OPTIONS, WIDTH
 from seqindex.model import blocks
 from seqindex.model.encoding import Encoding
 from seqindex.model.frame import Frame
 from seqindex.model.reduction import Reduction, as_reduction, from_spec
 from seqindex.model.softmax import attention_matrix, softmax_block
+
+Array = NDArray[Any]
 
 # Parameters of the kernels: [L, then for each non-zero coefficient of the reduction: output, entry i*L+j, value].
 # Rows of scratch: S (L^2), one row for the softmax, then D = R^T r (L^2), and one row.
@@ -77,10 +81,24 @@ def _score_gradient(z, e, c, length):  # type: ignore[no-untyped-def]
 
 
 @njit(**OPTIONS)
+def _pair_gradient(z, s, d, c):  # type: ignore[no-untyped-def]
+    """c at length 2 in one loop: E_11 = -E_12 = S_11 S_12 (D_11 - D_12), and likewise for the second row."""
+    for lane in range(WIDTH):
+        first = s[lane] * s[WIDTH + lane] * (d[lane] - d[WIDTH + lane])
+        second = s[2 * WIDTH + lane] * s[3 * WIDTH + lane] * (d[3 * WIDTH + lane] - d[2 * WIDTH + lane])
+        cross = first + second
+        c[lane] = 2.0 * first * z[lane] - cross * z[WIDTH + lane]
+        c[WIDTH + lane] = 2.0 * second * z[WIDTH + lane] - cross * z[lane]
+
+
+@njit(**OPTIONS)
 def _softmax_backward(z, parameters, work, r, c):  # type: ignore[no-untyped-def]
     length = z.shape[0]
     work = work.reshape(-1)
     start = _pull_back(parameters, work, r.reshape(-1), length)
+    if length == 2:
+        _pair_gradient(z.reshape(-1), work, work[start:], c.reshape(-1))
+        return
     mean = start + length * length * WIDTH
     for i in range(length):  # E_ij = S_ij (D_ij - sum_j' S_ij' D_ij')
         for lane in range(WIDTH):
@@ -104,8 +122,42 @@ def _linear_backward(z, parameters, work, r, c):  # type: ignore[no-untyped-def]
     _score_gradient(z.reshape(-1), work[start:], c.reshape(-1), length)
 
 
-SCORES = {"softmax": (_softmax_forward, _softmax_backward), "linear": (_linear_forward, _linear_backward)}
-"""Kernels by the nonlinearity of the scores."""
+def _linear_matrix(z: Array) -> Array:
+    scores: Array = z[..., :, None] * z[..., None, :]
+    return scores
+
+
+def _softmax_score_gradient(s: Array, d: Array) -> Array:
+    e: Array = s * (d - (s * d).sum(-1, keepdims=True))
+    return e
+
+
+def _linear_score_gradient(s: Array, d: Array) -> Array:
+    return d
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How the scores z z^T become the attention matrix S.
+
+    Attributes:
+        matrix: S of fields, shape (..., L) -> (..., L, L).
+        score_gradient: E = d loss / d scores from S and D = d loss / d S, shapes (..., L, L).
+        forward: block function of type ``blocks.FORWARD``.
+        backward: block function of type ``blocks.BACKWARD``.
+    """
+
+    matrix: Callable[[Array], Array]
+    score_gradient: Callable[[Array, Array], Array]
+    forward: Any
+    backward: Any
+
+
+SCORES = {
+    "softmax": Scores(attention_matrix, _softmax_score_gradient, _softmax_forward, _softmax_backward),
+    "linear": Scores(_linear_matrix, _linear_score_gradient, _linear_forward, _linear_backward),
+}
+"""Nonlinearities of the scores by name."""
 
 
 class Attention:
@@ -119,6 +171,7 @@ class Attention:
         scores: "softmax", or "linear" for S = z z^T.
 
     Raises:
+        TypeError: a length that is no integer, or an encoding that is no ``Encoding``.
         ValueError: a length below 1, an unknown name, or an encoding or reduction of another length.
 
     Example:
@@ -142,55 +195,58 @@ class Attention:
         self.encoding = encoding
         self.reduction = as_reduction(reduction)
         self.scores = check.choice("scores", scores, SCORES)
-        self._coefficients = self.reduction.coefficients(self.length)
+        self._flat = self.reduction.coefficients(self.length).reshape(-1, self.length**2)
+        self._whole = np.array_equal(self._flat, np.eye(self.length**2))
 
     @property
     def outputs(self) -> int:
         """Number k of outputs."""
-        return int(self._coefficients.shape[0])
+        return int(self._flat.shape[0])
 
     @property
     def frame(self) -> Frame:
         """Coordinates of the encoding."""
         return Frame.of(self.length, self.encoding)
 
-    def _scores(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        return attention_matrix(z) if self.scores == "softmax" else z[..., :, None] * z[..., None, :]
+    def __call__(self, z: Array) -> Array:
+        """Outputs of fields, shape (..., L) -> (..., k).
 
-    def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Outputs of fields, shape (..., L) -> (..., k)."""
-        s = self._scores(np.asarray(z))
-        if self.outputs == self.length**2 and np.array_equal(
-            self._coefficients.reshape(self.outputs, -1), np.eye(self.outputs)
-        ):
-            return s.reshape(*s.shape[:-2], self.outputs)
-        return np.einsum("kij,...ij->...k", self._coefficients, s)
+        Raises:
+            ValueError: fields of another length.
+        """
+        z = check.fields("z", z, self.length)
+        s = SCORES[self.scores].matrix(z)
+        flat = s.reshape(*z.shape[:-1], self.length**2)
+        return flat if self._whole else flat @ self._flat.T.astype(z.dtype)
 
-    def pull_back(self, z: NDArray[np.float64], r: NDArray[np.float64]) -> NDArray[np.float64]:
-        """J^T r, J the Jacobian of the outputs in the fields: shapes (..., L), (..., k) -> (..., L)."""
-        z = np.asarray(z)
-        d = np.einsum("kij,...k->...ij", self._coefficients, r)
-        if self.scores == "softmax":
-            s = self._scores(z)
-            d = s * (d - (s * d).sum(-1, keepdims=True))
-        return np.einsum("...ij,...j->...i", d + np.swapaxes(d, -1, -2), z)
+    def pull_back(self, z: Array, r: Array) -> Array:
+        """J^T r, J the Jacobian of the outputs in the fields: shapes (..., L), (..., k) -> (..., L).
 
-    def jacobian(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        Raises:
+            ValueError: fields of another length, or r of another number of outputs.
+        """
+        z = check.fields("z", z, self.length)
+        r = check.fields("r", r, self.outputs)
+        d = r if self._whole else r @ self._flat.astype(z.dtype)
+        d = d.reshape(*r.shape[:-1], self.length, self.length)
+        scores = SCORES[self.scores]
+        e = scores.score_gradient(scores.matrix(z), d)
+        c: Array = ((e + np.swapaxes(e, -1, -2)) * z[..., None, :]).sum(-1)
+        return c
+
+    def jacobian(self, z: Array) -> Array:
         """Jacobian of the outputs in the fields, shape (..., L) -> (..., k, L)."""
-        rows = [
-            self.pull_back(z, np.broadcast_to(unit, (*np.shape(z)[:-1], self.outputs))) for unit in np.eye(self.outputs)
-        ]
-        return np.stack(rows, axis=-2)
+        z = check.fields("z", z, self.length)
+        return self.pull_back(z[..., None, :], np.eye(self.outputs, dtype=z.dtype))
 
     @property
     def kernel(self) -> blocks.StudentKernel:
         """Compiled block functions for the simulation."""
-        forward, backward = SCORES[self.scores]
-        flat = self._coefficients.reshape(self.outputs, -1)
-        triples = [(k, entry, flat[k, entry]) for k, entry in zip(*np.nonzero(flat), strict=True)]
+        scores = SCORES[self.scores]
+        triples = [(k, entry, self._flat[k, entry]) for k, entry in zip(*np.nonzero(self._flat), strict=True)]
         return blocks.StudentKernel(
-            forward=blocks.compiled(forward, blocks.FORWARD),
-            backward=blocks.compiled(backward, blocks.BACKWARD),
+            forward=blocks.compiled(scores.forward, blocks.FORWARD),
+            backward=blocks.compiled(scores.backward, blocks.BACKWARD),
             parameters=np.array([float(self.length), *np.ravel(triples)], dtype=np.float64),
             work_rows=2 * self.length**2 + 2,
         )
@@ -213,4 +269,5 @@ class Attention:
 
     def __repr__(self) -> str:
         reduction = self.reduction.spec().get("name", type(self.reduction).__name__)
-        return f"Attention(length={self.length}, encoding={self.encoding!r}, reduction={reduction!r}, scores={self.scores!r})"
+        parts = f"encoding={self.encoding!r}, reduction={reduction!r}, scores={self.scores!r}"
+        return f"Attention(length={self.length}, {parts})"

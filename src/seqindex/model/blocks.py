@@ -31,7 +31,8 @@ def compiled(function: Any, signature: Any) -> Callable[..., None]:
     """Compile a block function for its signature when first needed (importing a model compiles nothing)."""
     if signature.args not in function.signatures:
         function.compile(signature)
-    return function
+    result: Callable[..., None] = function
+    return result
 
 
 @dataclass(frozen=True)

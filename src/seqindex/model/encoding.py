@@ -23,6 +23,7 @@ class Encoding:
         target_component: (L,), coordinate of each P_l along w*/sqrt(d); None: orthogonal to w*.
 
     Raises:
+        TypeError: a matrix or component that is no array of real numbers.
         ValueError: wrong shape, or an entry that is not finite.
 
     Example:
@@ -74,6 +75,10 @@ class RandomEncoding(Encoding):
         length: number of positions.
         seed: seed of the orientation.
 
+    Raises:
+        TypeError: an argument that is no integer.
+        ValueError: a length below 1, or a negative seed.
+
     Example:
         >>> P = RandomEncoding(3).matrix
         >>> bool(np.allclose(P @ P.T, np.eye(3)))
@@ -95,6 +100,10 @@ class SinusoidalEncoding(Encoding):
         directions: even number r of coordinates; coordinate 2i and 2i + 1 of position l are the sine and the cosine of
             l / 10000^(2i/r), divided by sqrt(r/2).
 
+    Raises:
+        TypeError: an argument that is no integer.
+        ValueError: a length below 1, or an odd number of directions.
+
     Example:
         >>> SinusoidalEncoding(3, directions=4).matrix.shape
         (3, 4)
@@ -102,7 +111,8 @@ class SinusoidalEncoding(Encoding):
 
     def __init__(self, length: int, directions: int = 4) -> None:
         length = check.integer("length", length, 1)
-        if check.integer("directions", directions, 2) % 2:
+        directions = check.integer("directions", directions, 2)
+        if directions % 2:
             raise ValueError(f"directions must be even, got {directions}")
         half = directions // 2
         angles = np.arange(length)[:, None] / 10000.0 ** (np.arange(half) / half)

@@ -8,9 +8,11 @@ encoding directions.  A student's fields are z = X w + Q s with Q = P B (L x R).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from seqindex import check
 from seqindex.model.encoding import Encoding
@@ -30,6 +32,12 @@ class Frame:
 
     positions: NDArray[np.float64]
 
+    def __post_init__(self) -> None:
+        positions = check.array("positions", self.positions, (None, None))
+        if 0 in positions.shape:
+            raise ValueError(f"positions must have at least one row and one column, got shape {positions.shape}")
+        object.__setattr__(self, "positions", positions)
+
     @classmethod
     def of(cls, length: int, encoding: Encoding | None) -> Frame:
         """Frame of an encoding; without one it is w* alone."""
@@ -47,14 +55,16 @@ class Frame:
         """Number r = R - 1 of encoding directions."""
         return self.rank - 1
 
-    def state(self, m: object, e: object = None) -> NDArray[np.float64]:
+    def state(self, m: float, e: ArrayLike | None = None) -> NDArray[np.float64]:
         """State s, shape (R,), of given overlaps m and e (zeros where e is None).
 
         Raises:
+            TypeError: m or e that are no real numbers.
             ValueError: e of the wrong size, or m^2 + |e|^2 > 1.
         """
-        coordinates = np.zeros(self.directions) if e is None else np.atleast_1d(np.asarray(e, dtype=np.float64))
-        coordinates = check.array("e", coordinates, (self.directions,))
+        scalar = isinstance(e, Real) or (isinstance(e, np.ndarray) and e.ndim == 0)
+        given: Any = np.zeros(self.directions) if e is None else [e] if scalar else e
+        coordinates = check.array("e", given, (self.directions,))
         s = np.concatenate([[check.number("m", m, -1.0, 1.0)], coordinates])
         if s @ s > 1.0 + 1e-12:
             raise ValueError(f"m^2 + |e|^2 must be at most 1, got {s @ s:.6g}")
@@ -62,10 +72,17 @@ class Frame:
 
     def offsets(self, s: NDArray[np.float64]) -> NDArray[np.float64]:
         """Shifts e_l = P_l.w / sqrt(d) of the fields, shape (..., L), of states (..., R)."""
-        return s @ self.positions.T
+        shifts: NDArray[np.float64] = check.fields("s", s, self.rank) @ self.positions.T
+        return shifts
 
     def basis(self, dim: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """A uniformly random orthonormal basis B, shape (dim, R)."""
+        """A uniformly random orthonormal basis B, shape (dim, R).
+
+        Raises:
+            ValueError: a dimension below R.
+        """
+        dim = check.integer("dim", dim, self.rank)
         q, upper = np.linalg.qr(rng.standard_normal((dim, self.rank)))
-        signs: NDArray[np.float64] = np.sign(np.diag(upper))
-        return q * signs
+        signs = np.sign(np.diag(upper))
+        basis: NDArray[np.float64] = q * signs
+        return basis

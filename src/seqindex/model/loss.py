@@ -6,6 +6,7 @@ released code minimises in its phase-diagram runs; it moves the transition of th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from seqindex.gaussian.simd import OPTIONS, WIDTH
+
+Array = NDArray[Any]
 
 
 @njit(**OPTIONS)
@@ -47,9 +50,32 @@ def _norm(y, f, r):  # type: ignore[no-untyped-def]
             r[row * WIDTH + lane] *= norm[lane]
 
 
+def _square_value(residual: Array) -> Array:
+    return np.asarray((residual * residual).sum(-1))
+
+
+def _square_gradient(residual: Array) -> Array:
+    return 2.0 * residual
+
+
+def _norm_value(residual: Array) -> Array:
+    return np.sqrt(_square_value(residual))
+
+
+def _norm_gradient(residual: Array) -> Array:
+    norm = _norm_value(residual)[..., None]
+    return residual / np.where(norm == 0.0, 1.0, norm)
+
+
 @dataclass(frozen=True)
 class Loss:
-    """A loss: its name and its compiled gradient (type ``blocks.LOSS``).
+    """A loss: its name, its value and gradient in NumPy, and its compiled gradient.
+
+    Attributes:
+        name: short name, the key in ``LOSSES``.
+        value: loss of residuals f - y, shape (..., k) -> (...).
+        gradient: d loss / d f of residuals f - y, shape (..., k) -> (..., k); 0 where the norm loss has none.
+        kernel: the gradient as a block function of type ``blocks.LOSS``.
 
     Example:
         >>> LOSSES["square"].value(np.array([3.0, 4.0])).item(), LOSSES["norm"].value(np.array([3.0, 4.0])).item()
@@ -57,20 +83,16 @@ class Loss:
     """
 
     name: str
+    value: Callable[[Array], Array]
+    gradient: Callable[[Array], Array]
     kernel: Any
 
-    def value(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Loss of residuals f - y, shape (..., k) -> (...)."""
-        square = np.asarray((residual * residual).sum(-1))
-        return square if self.name == "square" else np.sqrt(square)
 
-    def gradient(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Gradient d loss / d f of residuals f - y, shape (..., k); 0 where the norm loss has none."""
-        if self.name == "square":
-            return 2.0 * residual
-        norm = np.linalg.norm(residual, axis=-1, keepdims=True)
-        return residual / np.where(norm == 0.0, 1.0, norm)
-
-
-LOSSES = {"square": Loss("square", _square), "norm": Loss("norm", _norm)}
+LOSSES = {
+    loss.name: loss
+    for loss in (
+        Loss("square", _square_value, _square_gradient, _square),
+        Loss("norm", _norm_value, _norm_gradient, _norm),
+    )
+}
 """Losses by name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -80,6 +81,10 @@ class StudentLike(Protocol):
         ...
 
 
+_TARGET_MEMBERS = ("length", "outputs", "kernel", "spec", "__call__")
+_STUDENT_MEMBERS = (*_TARGET_MEMBERS, "frame", "pull_back", "jacobian")
+_EXAMPLES = {"target": "PositionalSemanticTarget(0.5, alignment=1.0)", "student": "Attention(length=2)"}
+
 TARGETS: dict[str, Any] = {"PositionalSemanticTarget": PositionalSemanticTarget, "Target": Target}
 """Targets that can be read back, by kind."""
 STUDENTS: dict[str, Any] = {"Attention": Attention}
@@ -95,6 +100,7 @@ class Problem:
         loss: "square" for ||y - f||^2 (the paper), "norm" for ||y - f|| (its released phase-diagram runs).
 
     Raises:
+        TypeError: a target or a student that is none.
         ValueError: lengths or numbers of outputs that disagree, or an unknown loss.
 
     Example:
@@ -104,9 +110,11 @@ class Problem:
     """
 
     def __init__(self, target: TargetLike, student: StudentLike, loss: str = "square") -> None:
-        for name, value in (("target", target), ("student", student)):
-            if not (hasattr(value, "kernel") and hasattr(value, "outputs")):
-                raise TypeError(f"{name} must be a {name} such as seqindex offers, got {value!r}")
+        for name, value, members in (("target", target, _TARGET_MEMBERS), ("student", student, _STUDENT_MEMBERS)):
+            # Looked up statically, since reading ``kernel`` would compile it.
+            missing = [member for member in members if inspect.getattr_static(value, member, None) is None]
+            if isinstance(value, type) or missing:
+                raise TypeError(f"{name} must be a {name} such as {_EXAMPLES[name]}, got {check.shown(value)}")
         if target.length != student.length:
             raise ValueError(f"target and student must have the same length, got {target.length} and {student.length}")
         if target.outputs != student.outputs:
@@ -161,7 +169,7 @@ class Problem:
         """
         missing = [key for key in ("target", "student", "loss") if key not in attrs]
         if missing:
-            raise ValueError(f"attrs must hold a problem, got none of its keys {missing}")
+            raise ValueError(f"attrs must hold a problem, got none under {', '.join(map(repr, missing))}")
         if target is None:
             spec = json.loads(attrs["target"])
             target = TARGETS[check.choice("target kind", spec["kind"], TARGETS)].from_spec(spec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,11 @@ class Reduction:
     """Any linear map of the attention matrix.
 
     Args:
-        coefficients: R, shape (k, L, L); None in the subclasses, whose coefficients follow from the length.
+        coefficients: R, shape (k, L, L); subclasses may derive it from the length instead.
+
+    Raises:
+        TypeError: coefficients that are no array of real numbers.
+        ValueError: a wrong shape, or an entry that is not finite.
 
     Example:
         >>> Reduction(np.ones((1, 2, 2))).coefficients(2).shape
@@ -23,9 +28,15 @@ class Reduction:
 
     def __init__(self, coefficients: ArrayLike) -> None:
         self._coefficients = check.array("coefficients", coefficients, (None, None, None))
+        if 0 in self._coefficients.shape or self._coefficients.shape[1] != self._coefficients.shape[2]:
+            raise ValueError(f"coefficients must have shape (k, L, L), got {self._coefficients.shape}")
 
     def coefficients(self, length: int) -> NDArray[np.float64]:
-        """Coefficients R at sequence length L, shape (k, L, L)."""
+        """Coefficients R at sequence length L, shape (k, L, L).
+
+        Raises:
+            ValueError: the coefficients are made for another length.
+        """
         return check.array("coefficients", self._coefficients, (None, length, length))
 
     def spec(self) -> dict[str, Any]:
@@ -65,7 +76,7 @@ class Trace(Identity):
 
     def coefficients(self, length: int) -> NDArray[np.float64]:
         """Identity matrix over sqrt(L), shape (1, L, L)."""
-        return np.eye(length)[None] / np.sqrt(length)
+        return np.eye(length)[None] / math.sqrt(length)
 
     def spec(self) -> dict[str, Any]:
         """Description as plain JSON types."""
@@ -78,6 +89,10 @@ class Projection(Reduction):
     Args:
         a_left: (L,) weights of the rows.
         a_right: (L,) weights of the columns.
+
+    Raises:
+        TypeError: weights that are no array of real numbers.
+        ValueError: lengths that disagree, or an entry that is not finite.
 
     Example:
         >>> Projection([1, 0], [0, 1]).coefficients(2).tolist()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy.special import softmax

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from numba import njit, objmode
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaWarning
+from numba.extending import is_jitted
 from numpy.typing import ArrayLike, NDArray
 
-from seqindex.gaussian.simd import OPTIONS, WIDTH
 from seqindex import check
+from seqindex.gaussian.simd import OPTIONS, WIDTH
 from seqindex.model import blocks
 from seqindex.model.softmax import attention_matrix, softmax_block
 
@@ -41,6 +42,7 @@ class PositionalSemanticTarget:
         length: sequence length; 2 with ``alignment``, else the size of the matrix.
 
     Raises:
+        TypeError: an argument that is no real number or array of them.
         ValueError: omega outside [0, 1], both or neither of alignment and alignment_matrix, a matrix that is not
             row-stochastic, or lengths that disagree.
 
@@ -76,9 +78,14 @@ class PositionalSemanticTarget:
         return self.length**2
 
     def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Labels of fields, shape (..., L) -> (..., L^2)."""
-        y = (1.0 - self.omega) * attention_matrix(np.asarray(z)) + self.omega * self.alignment_matrix
-        return y.reshape(*y.shape[:-2], self.outputs)
+        """Labels of fields, shape (..., L) -> (..., L^2).
+
+        Raises:
+            ValueError: fields of another length.
+        """
+        z = check.fields("z", z, self.length)
+        y = (1.0 - self.omega) * attention_matrix(z) + self.omega * self.alignment_matrix.astype(z.dtype)
+        return y.reshape(*z.shape[:-1], self.outputs)
 
     @property
     def kernel(self) -> blocks.TargetKernel:
@@ -124,7 +131,7 @@ def row_stochastic(name: str, value: Any) -> NDArray[np.float64]:
     sums = matrix.sum(1)
     worst = int(np.argmax(np.abs(sums - 1.0)))
     if abs(sums[worst] - 1.0) > 1e-9:
-        raise ValueError(f"{name} must be row-stochastic, got row {worst + 1} with sum {sums[worst]:g}")
+        raise ValueError(f"{name} must be row-stochastic, got row {worst + 1} with sum {sums[worst]:.12g}")
     return matrix
 
 
@@ -132,13 +139,14 @@ class Target:
     """Any link function, given as a callable on arrays of fields.
 
     Args:
-        function: maps fields of shape (n, L) to labels of shape (n,) or (n, k).  It is compiled where Numba can;
-            otherwise the simulation calls it through Python on whole blocks, more slowly, and warns.
+        function: maps fields of shape (n, L) to labels of shape (n,) or (n, k), each row on its own.  It is compiled
+            where Numba can, once; otherwise the simulation calls it through Python on whole blocks, more slowly, and
+            warns.
         length: sequence length L.
 
     Raises:
-        ValueError: labels of a wrong shape.
-        TypeError: ``function`` cannot be called.
+        TypeError: ``function`` cannot be called, or its labels are no real numbers.
+        ValueError: labels of a wrong shape, or labels that depend on other rows.
 
     Example:
         >>> target = Target(lambda z: z[..., 0] * z[..., 1], length=2)
@@ -149,28 +157,47 @@ class Target:
     def __init__(self, function: Callable[..., Any], length: int) -> None:
         self.length = check.integer("length", length, 1)
         if not callable(function):
-            raise TypeError(f"function must be callable on fields z[..., L], got {function!r}")
+            raise TypeError(f"function must be callable on fields z[..., L], got {check.shown(function)}")
         self.function = function
-        self.outputs = int(self(np.zeros((2, self.length))).shape[-1])
         self._kernel: blocks.TargetKernel | None = None
+        # More rows than the length, so that exchanged axes show; no round numbers, where links have poles.
+        z = np.cos(np.arange(1.0, self.length * (self.length + 1) + 1.0)).reshape(self.length + 1, self.length)
+        with np.errstate(all="ignore"):
+            y = self._labels(z)
+            self.outputs = y.shape[1]
+            alone = np.concatenate([self._labels(z[i : i + 1]) for i in range(len(z))])
+        if not np.allclose(y, alone, rtol=1e-9, atol=1e-12, equal_nan=True):
+            raise ValueError(
+                f"function must map each row of fields (n, {self.length}) on its own, got labels that change with others"
+            )
 
     @property
     def name(self) -> str:
         """Module and name of the callable."""
-        return (
-            f"{getattr(self.function, '__module__', '?')}:{getattr(self.function, '__qualname__', repr(self.function))}"
-        )
+        module = getattr(self.function, "__module__", "?")
+        return f"{module}:{getattr(self.function, '__qualname__', type(self.function).__name__)}"
+
+    def _labels(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Labels (n, k) of fields (n, L)."""
+        y = np.asarray(self.function(z))
+        if y.dtype.kind not in "biuf":
+            raise TypeError(f"function must give real labels, got {y.dtype}")
+        wanted = f"function must map fields (n, {self.length}) to labels (n,) or (n, k)"
+        if y.ndim not in (1, 2) or y.shape[0] != len(z) or 0 in y.shape[1:]:
+            raise ValueError(f"{wanted}, got {y.shape} for n = {len(z)}")
+        y = y.astype(np.float64).reshape(len(z), -1 if len(z) else self.outputs)
+        if hasattr(self, "outputs") and y.shape[1] != self.outputs:
+            raise ValueError(f"{wanted} of one k, got k = {y.shape[1]} after {self.outputs}")
+        return y
 
     def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Labels of fields, shape (..., L) -> (..., k)."""
-        z = np.asarray(z, dtype=np.float64)
-        flat = z.reshape(-1, self.length)
-        y = np.asarray(self.function(flat), dtype=np.float64)
-        if y.ndim not in (1, 2) or y.shape[0] != len(flat):
-            raise ValueError(
-                f"function must map fields (n, {self.length}) to labels (n,) or (n, k), got {y.shape} for n = {len(flat)}"
-            )
-        return y.reshape(*z.shape[:-1], -1)
+        """Labels of fields, shape (..., L) -> (..., k).
+
+        Raises:
+            ValueError: fields of another length, or labels of a wrong shape.
+        """
+        z = check.fields("z", z, self.length).astype(np.float64)
+        return self._labels(z.reshape(-1, self.length)).reshape(*z.shape[:-1], self.outputs)
 
     @property
     def kernel(self) -> blocks.TargetKernel:
@@ -181,15 +208,18 @@ class Target:
 
     def _block(self) -> Any:
         try:
-            block = blocks.compiled(_compiled_block(njit(self.function), self.outputs), blocks.TARGET)
-            z = np.linspace(-2.0, 2.0, self.length * WIDTH).reshape(self.length, WIDTH)
-            y = np.empty((self.outputs, WIDTH))
-            block(z, np.empty(0), y)
-            if np.allclose(y.T, self(z.T), rtol=1e-9, atol=1e-12, equal_nan=True):
-                return block
+            function = self.function if is_jitted(self.function) else njit(self.function)
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore", NumbaWarning)
+                block = blocks.compiled(_compiled_block(function, self.outputs), blocks.TARGET)
+                z = np.linspace(-2.0, 2.0, self.length * WIDTH).reshape(self.length, WIDTH)
+                y = np.empty((self.outputs, WIDTH))
+                block(z, np.empty(0), y)
+                if np.allclose(y.T, self(z.T), rtol=1e-9, atol=1e-12, equal_nan=True):
+                    return block
             reason = "its compiled form gives other numbers"
-        except (NumbaError, TypeError, ValueError, NotImplementedError) as error:
-            reason = str(error).strip().splitlines()[0]
+        except Exception as error:  # noqa: BLE001 - whatever stops Numba, NumPy still works
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         warnings.warn(
             f"target {self.name} runs through NumPy, several times slower: {reason}", RuntimeWarning, stacklevel=4
         )
@@ -201,7 +231,11 @@ class Target:
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> Target:
-        """Refuse: a callable cannot be rebuilt from its name."""
+        """Refuse: a callable cannot be rebuilt from its name.
+
+        Raises:
+            ValueError: always.
+        """
         raise ValueError(
             f"target must be passed again, since a callable is stored only by its name, got {spec['function']!r}"
         )
@@ -215,7 +249,7 @@ def _compiled_block(function: Any, outputs: int) -> Any:
 
         @njit(error_model="numpy", nogil=True)
         def scalar(z, parameters, y):  # type: ignore[no-untyped-def]
-            labels = function(np.ascontiguousarray(z.T))
+            labels = np.ascontiguousarray(function(np.ascontiguousarray(z.T)))
             y[0, :] = labels.reshape(-1)
 
         return scalar
