@@ -6,7 +6,7 @@ array never overlap.  With a width known only at run time it checks that once fo
 silently runs scalar code, three times slower.
 
 Calls of libm (``exp``, ``log``, ``sin``) keep a loop scalar.  The polynomials here are branch-free, so a loop over
-replicas that uses them becomes a SIMD loop.  They are correct to about one unit in the last place on the ranges that
+replicas that uses them becomes a SIMD loop.  They are correct to about two units in the last place on the ranges that
 the package needs; ``tests/test_simd.py`` checks each against NumPy.
 """
 
@@ -108,7 +108,9 @@ def sincos_turns(u):  # type: ignore[no-untyped-def]
     s += x8 * ((-1.0 / 39916800.0 + x2 * (1.0 / 6227020800.0)) + x4 * (-1.0 / 1307674368000.0))
     s = x + (x * x2) * s
     c = (-0.5 + x2 * (1.0 / 24.0)) + x4 * (-1.0 / 720.0 + x2 * (1.0 / 40320.0))
-    c += x8 * ((-1.0 / 3628800.0 + x2 * (1.0 / 479001600.0)) + x4 * (-1.0 / 87178291200.0))
+    c += x8 * (
+        (-1.0 / 3628800.0 + x2 * (1.0 / 479001600.0)) + x4 * (-1.0 / 87178291200.0 + x2 * (1.0 / 20922789888000.0))
+    )
     c = 1.0 + x2 * c
     odd = (quadrant & 1) == 1
     sine = c if odd else s

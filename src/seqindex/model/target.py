@@ -168,7 +168,7 @@ class Target:
             alone = np.concatenate([self._labels(z[i : i + 1]) for i in range(len(z))])
         if not np.allclose(y, alone, rtol=1e-9, atol=1e-12, equal_nan=True):
             raise ValueError(
-                f"function must map each row of fields (n, {self.length}) on its own, got labels that change with others"
+                f"function must map each row of fields (n, {self.length}) on its own, got labels that mix them"
             )
 
     @property
@@ -196,7 +196,7 @@ class Target:
         Raises:
             ValueError: fields of another length, or labels of a wrong shape.
         """
-        z = check.fields("z", z, self.length).astype(np.float64)
+        z = check.fields("z", z, self.length).astype(np.float64, copy=False)
         return self._labels(z.reshape(-1, self.length)).reshape(*z.shape[:-1], self.outputs)
 
     @property
