@@ -91,6 +91,22 @@ STUDENTS: dict[str, Any] = {"Attention": Attention}
 """Students that can be read back, by kind."""
 
 
+def _rebuild(name: str, text: str, kinds: dict[str, Any]) -> Any:
+    try:
+        spec = json.loads(text)
+        kind = spec["kind"]
+    except (TypeError, ValueError, KeyError):
+        raise ValueError(f"attrs must hold a problem, got {name} {check.shown(text)}") from None
+    kind = kinds[check.choice(f"{name} kind", kind, kinds)]
+    try:
+        result = kind.from_spec(spec)
+    except (TypeError, KeyError):
+        raise ValueError(f"attrs must hold a problem, got {name} {check.shown(text)}") from None
+    if result.spec() != spec:
+        raise ValueError(f"attrs must hold a problem, got {name} {check.shown(text)} of another version")
+    return result
+
+
 class Problem:
     """A target, a student and a loss; everything above the model layer needs nothing else.
 
@@ -171,10 +187,8 @@ class Problem:
         if missing:
             raise ValueError(f"attrs must hold a problem, got none under {', '.join(map(repr, missing))}")
         if target is None:
-            spec = json.loads(attrs["target"])
-            target = TARGETS[check.choice("target kind", spec["kind"], TARGETS)].from_spec(spec)
-        spec = json.loads(attrs["student"])
-        student = STUDENTS[check.choice("student kind", spec["kind"], STUDENTS)].from_spec(spec)
+            target = _rebuild("target", attrs["target"], TARGETS)
+        student = _rebuild("student", attrs["student"], STUDENTS)
         return cls(target, student, attrs["loss"])
 
     def __repr__(self) -> str:
