@@ -1,0 +1,187 @@
+"""Population risk and gradient noise under the square loss, by Hermite series: the engine for short sequences."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqindex.model.problem import Problem
+from seqindex.theory.mehler import Expansion, Integrand, Resolution, Series, TargetSide
+
+Array = NDArray[np.float64]
+
+RESOLUTIONS = {
+    1: Resolution(1 / 12, 12.0, (0.5, 12), (48, 96, 192, 384)),
+    2: Resolution(1 / 12, 12.0, (0.5, 12), (48, 96, 192, 384)),
+    3: Resolution(0.25, 7.5, (1.0, 8), (24, 48)),
+    4: Resolution(0.4, 6.5, (2.0, 6), (12, 24)),
+}
+"""Working resolution by sequence length: the grid has nodes^L points."""
+TOLERANCE = 1e-14
+"""Truncation aimed at, relative to the scale of the risk."""
+CACHE = 1024
+"""Shifts whose series are kept."""
+
+
+class MehlerSum:
+    """An expectation over (z*, z) as a function of m and the shifts, with derivatives and errors.
+
+    Args:
+        integrand: what to average.
+        length: number L of fields.
+        reach: largest absolute shift of a field.
+    """
+
+    def __init__(self, integrand: Integrand, length: int, reach: float) -> None:
+        self.length = length
+        self._integrand = integrand
+        self._reach = reach
+        resolution = RESOLUTIONS[length]
+        self._kind = _best_rule(integrand, length, resolution)
+        self._fine = Expansion(integrand, length, reach, resolution, self._kind)
+        self._cache: OrderedDict[tuple[bytes, int, int, bool], Series] = OrderedDict()
+        self._orders = resolution.orders
+        self._target_tails = {order: self._fine.target.tail(order) for order in self._orders}
+        self._student_tails = {order: self._series(np.zeros(length), order, 0).tail for order in self._orders}
+
+    @cached_property
+    def _coarse(self) -> Expansion:
+        """The same on a coarser grid, made when an error is first asked for."""
+        return Expansion(self._integrand, self.length, self._reach, RESOLUTIONS[self.length].coarser, self._kind)
+
+    def derivatives(self, m: Array, shifts: Array, order: int, coarse: bool = False) -> Array:
+        """Derivatives of the given order in (m, shifts), shape (N,) + (1 + L,) * order."""
+        result = np.empty((len(m), *(1 + self.length,) * order))
+        for part, shift, highest in self._groups(m, shifts, order):
+            series = self._series(shift, highest, order, coarse)
+            for by_m in range(order + 1):
+                cross = series.cross[order - by_m]
+                value = np.tensordot(_powers(m[part], cross.shape[-1] - 1, by_m), cross, axes=(1, -1))
+                if by_m == 0:
+                    value += series.constant[order]
+                if order == 2 and by_m == 1:
+                    result[part, 0, 1:] = result[part, 1:, 0] = value
+                else:
+                    result[(part, *((0 if by_m else slice(1, None),) * order))] = value
+        if order == 0:
+            result += (self._coarse if coarse else self._fine).target.mean
+        return result
+
+    def error(self, m: Array, shifts: Array, order: int) -> Array:
+        """Truncation (Cauchy-Schwarz) plus twice the change on a grid of twice the spacing plus rounding."""
+        change = np.abs(self.derivatives(m, shifts, order) - self.derivatives(m, shifts, order, coarse=True))
+        rest = np.empty(len(m))
+        for part, shift, highest in self._groups(m, shifts, order):
+            series = self._series(shift, highest, order)
+            # A derivative multiplies the term of degree k by at most k, and the student's tail dies within 2 orders.
+            truncation = (2.0 * highest) ** order * self._target_tails[highest] * series.tail
+            scale = 1.0 + self._fine.target.energy + abs(float(series.constant[0])) + abs(self._fine.target.mean)
+            rest[part] = np.abs(m[part]) ** (highest + 1 - order) * truncation + 1e-15 * scale * 8.0**order
+        return 2.0 * change + rest.reshape(-1, *(1,) * order)
+
+    def _series(self, shift: Array, order: int, derivatives: int, coarse: bool = False) -> Series:
+        key = (shift.tobytes(), order, derivatives, coarse)
+        if key not in self._cache:
+            self._cache[key] = (self._coarse if coarse else self._fine).series(shift, order, derivatives)
+            if len(self._cache) > CACHE:
+                self._cache.popitem(last=False)
+        return self._cache[key]
+
+    def _order(self, m: float, derivatives: int) -> int:
+        """The lowest Hermite order whose tail at |m| is below the tolerance; 100 leaves room for the shifts."""
+        for order in self._orders[:-1]:
+            tail = abs(m) ** (order + 1 - derivatives) * self._target_tails[order] * self._student_tails[order]
+            if 100.0 * (order + 1.0) ** derivatives * tail < TOLERANCE * self._fine.target.energy**0.5:
+                return order
+        return self._orders[-1]
+
+    def _groups(self, m: Array, shifts: Array, derivatives: int) -> list[tuple[NDArray[np.intp], Array, int]]:
+        """Points that share a shift, with the shift and the order that serves them all."""
+        if not len(m):
+            return []
+        unique, inverse = np.unique(shifts + 0.0, axis=0, return_inverse=True)  # + 0.0 makes -0.0 the same as 0.0
+        inverse = inverse.ravel()
+        parts = np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])
+        return [
+            (part, shift, self._order(float(np.abs(m[part]).max()), derivatives))
+            for part, shift in zip(parts, unique, strict=True)
+        ]
+
+
+class HermiteRisk:
+    """Engine of ``PopulationRisk`` for the square loss at length up to 4.
+
+    Risk: A = |g|^2, B = |f|^2, G = g, F = -2 f.  Noise E|c|^2, c = 2 J^T (f - g): A = 0, B = 4 |J^T f|^2, and the pairs
+    g_i with -8 (J J^T f)_i and g_i g_j with 4 (J J^T)_ij.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._reach = float(np.linalg.norm(problem.frame.positions, axis=1).max())  # |shift_l| <= |Q_l| as |s| <= 1
+        self._risk = MehlerSum(Integrand(self._target, self._student), problem.length, self._reach)
+
+    def derivatives(self, m: Array, shifts: Array, order: int) -> Array:
+        """Derivatives of the risk in (m, shifts), shape (N,) + (1 + L,) * order."""
+        return self._risk.derivatives(m, shifts, order)
+
+    def error(self, m: Array, shifts: Array, order: int) -> Array:
+        """Their absolute errors, of the same shape."""
+        return self._risk.error(m, shifts, order)
+
+    def mean_square_gradient(self, m: Array, shifts: Array) -> Array:
+        """V = E |c|^2, shape (N,)."""
+        return self._noise.derivatives(m, shifts, 0)
+
+    def mean_square_gradient_error(self, m: Array, shifts: Array) -> Array:
+        """Its absolute error, shape (N,)."""
+        return self._noise.error(m, shifts, 0)
+
+    @cached_property
+    def _noise(self) -> MehlerSum:
+        integrand = Integrand(self._noise_target, self._noise_student)
+        return MehlerSum(integrand, self.problem.length, self._reach)
+
+    def _target(self, z: Array) -> tuple[Array, Array]:
+        g = self.problem.target(z)
+        return (g**2).sum(-1), g
+
+    def _student(self, z: Array) -> tuple[Array, Array]:
+        f = self.problem.student(z)
+        return (f**2).sum(-1), -2.0 * f
+
+    def _noise_target(self, z: Array) -> tuple[Array, Array]:
+        g = self.problem.target(z)
+        i, j = np.triu_indices(g.shape[-1])
+        return np.zeros(g.shape[:-1]), np.concatenate([g, g[..., i] * g[..., j]], axis=-1)
+
+    def _noise_student(self, z: Array) -> tuple[Array, Array]:
+        f, jacobian = self.problem.student(z), self.problem.student.jacobian(z)
+        i, j = np.triu_indices(f.shape[-1])
+        product = jacobian @ np.swapaxes(jacobian, -1, -2)
+        pulled = np.einsum("...kl,...k->...l", jacobian, f)
+        linear = -8.0 * np.einsum("...ij,...j->...i", product, f)
+        quadratic = np.where(i == j, 4.0, 8.0) * product[..., i, j]
+        return 4.0 * (pulled**2).sum(-1), np.concatenate([linear, quadratic], axis=-1)
+
+
+def _best_rule(integrand: Integrand, length: int, resolution: Resolution) -> str:
+    """The rule that serves the target best: the trapezoid rule, or panels where kinks at z*_l = 0 spoil it."""
+    change = {}
+    for kind in ("trapezoid", "panels"):
+        fine = TargetSide.of(integrand, length, resolution, kind)
+        change[kind] = fine.distance(TargetSide.of(integrand, length, resolution.coarser, kind))
+        if change[kind] < 1e-9:
+            return kind
+    return min(change, key=lambda kind: change[kind])
+
+
+def _powers(m: Array, degree: int, by_m: int) -> Array:
+    """Derivatives of m^k, k = 0..degree, shape (N, degree + 1)."""
+    k = np.arange(degree + 1.0)
+    factor = np.ones(degree + 1)
+    for j in range(by_m):
+        factor *= np.maximum(k - j, 0.0)
+    return np.asarray(m[:, None] ** np.maximum(k - by_m, 0.0) * factor)
