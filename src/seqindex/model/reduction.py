@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,7 @@ class Projection(Reduction):
         super().__init__(np.outer(left, right)[None])
 
 
-REDUCTIONS: dict[str, type[Identity]] = {"identity": Identity, "trace": Trace, "plain_trace": PlainTrace}
+REDUCTIONS: dict[str, Callable[[], Reduction]] = {"identity": Identity, "trace": Trace, "plain_trace": PlainTrace}
 """Reductions that have a short name."""
 
 
