@@ -1,0 +1,167 @@
+"""Explicit SGD in d dimensions: real tokens, a real gradient, no reduction.  The plain truth for the reduced chain."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
+
+from seqindex.gaussian.simd import OPTIONS, ROW, ROWS, WIDTH
+from seqindex.model import blocks
+from seqindex.model.problem import Problem
+from seqindex.sgd.random import fill_normals, streams
+
+_STREAMS = types.uint64[:, :, ::1]
+
+
+@njit(**OPTIONS)
+def _dot(a, b):  # type: ignore[no-untyped-def]
+    """Scalar product of two arrays whose size is a multiple of WIDTH, in WIDTH partial sums."""
+    sums = np.zeros(WIDTH)
+    for row in range(a.size // WIDTH):
+        for lane in range(WIDTH):
+            sums[lane] += a[row * WIDTH + lane] * b[row * WIDTH + lane]
+    return sums.sum()
+
+
+@njit(
+    types.void(
+        types.FunctionType(blocks.TARGET), ROW, types.int64,
+        types.FunctionType(blocks.FORWARD), types.FunctionType(blocks.BACKWARD), ROW, types.int64,
+        types.FunctionType(blocks.LOSS), ROW, ROWS, types.int64, types.float64, types.int64,
+        ROWS, _STREAMS, types.int64[::1], types.int64, types.int64,
+    ),
+    **OPTIONS,
+)  # fmt: skip
+def advance(  # type: ignore[no-untyped-def]
+    target, target_parameters, outputs, forward, backward, student_parameters, work_rows, loss,
+    wstar, encoding, dim, learning_rate, batch, weights, words, diverged, first, steps,
+):  # fmt: skip
+    """Make ``steps`` steps of at most WIDTH replicas in place.
+
+    Args:
+        target, ..., loss: block functions, as for the reduced chain.
+        wstar: w*, padded with zeros to a multiple of WIDTH.
+        encoding: rows P_l, (L, padded).
+        dim: d.
+        learning_rate: gamma.
+        batch: mini-batch size.
+        weights: students, (n, padded), changed in place.
+        words: generators, (n, 4, WIDTH), changed in place.
+        diverged: (n), the step at which a replica stopped being finite, or -1.
+        first: number of steps made before.
+        steps: number of steps to make.
+    """
+    count, padded = weights.shape
+    length = encoding.shape[0]
+    root = math.sqrt(dim)
+    rows = length * padded // WIDTH
+    tokens = np.empty((count, rows + rows % 2, WIDTH))
+    gradient = np.empty((count, padded))
+    zstar = np.zeros((length, WIDTH))
+    z = np.zeros((length, WIDTH))
+    c = np.zeros((length, WIDTH))
+    y = np.zeros((outputs, WIDTH))
+    f = np.zeros((outputs, WIDTH))
+    r = np.zeros((outputs, WIDTH))
+    work = np.zeros((work_rows, WIDTH))
+    for step in range(first + 1, first + steps + 1):
+        gradient[:] = 0.0
+        for _ in range(batch):
+            for i in range(count):
+                fill_normals(words[i], tokens[i])
+                x = tokens[i].reshape(-1)
+                for position in range(length):
+                    token = x[position * padded : (position + 1) * padded]
+                    zstar[position, i] = _dot(token, wstar) / root
+                    z[position, i] = (_dot(token, weights[i]) + _dot(encoding[position], weights[i])) / root
+            target(zstar, target_parameters, y)
+            forward(z, student_parameters, work, f)
+            loss(y, f, r)
+            backward(z, student_parameters, work, r, c)
+            for i in range(count):
+                x = tokens[i].reshape(-1)
+                row = gradient[i]
+                for position in range(length):
+                    value = c[position, i] / (root * batch)
+                    token = x[position * padded : (position + 1) * padded]
+                    shift = encoding[position]
+                    for j in range(dim):
+                        row[j] += value * (token[j] + shift[j])
+        for i in range(count):
+            w = weights[i]
+            row = gradient[i]
+            for j in range(dim):
+                w[j] -= learning_rate * row[j]
+            scale = root / math.sqrt(_dot(w, w))
+            for j in range(dim):
+                w[j] *= scale
+            if not (0.0 < scale < math.inf) and diverged[i] < 0:
+                diverged[i] = step
+
+
+class ExplicitEngine:
+    """Replicas of explicit SGD; same interface and starts as ``ReducedEngine``."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        dim: int,
+        learning_rate: float,
+        batch: int,
+        s: NDArray[np.float64],
+        nu: NDArray[np.float64],
+        seed: int,
+    ) -> None:
+        target, student, frame = problem.target.kernel, problem.student.kernel, problem.frame
+        replicas = len(nu)
+        padded = -(-dim // WIDTH) * WIDTH
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 2)))
+        self._basis = frame.basis(dim, rng)
+        wstar = np.zeros(padded)
+        wstar[:dim] = math.sqrt(dim) * self._basis[:, 0]
+        encoding = np.zeros((problem.length, padded))
+        encoding[:, :dim] = frame.positions @ self._basis.T
+        self._weights = np.zeros((replicas, padded))
+        self._words = np.empty((replicas, 4, WIDTH), dtype=np.uint64)
+        for replica in range(replicas):
+            generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(replica, 1)))
+            v = generator.standard_normal(dim)
+            v -= self._basis @ (self._basis.T @ v)
+            v /= np.linalg.norm(v)
+            self._weights[replica, :dim] = math.sqrt(dim) * (self._basis @ s[:, replica] + nu[replica] * v)
+            self._words[replica] = streams(seed, replica, WIDTH)
+        self._dim = dim
+        self._constants = (
+            target.function,
+            target.parameters,
+            problem.target.outputs,
+            student.forward,
+            student.backward,
+            student.parameters,
+            student.work_rows,
+            blocks.compiled(problem.loss.kernel, blocks.LOSS),
+            wstar,
+            encoding,
+            dim,
+            learning_rate,
+            batch,
+        )
+
+    @property
+    def s(self) -> NDArray[np.float64]:
+        """States (m, e), shape (R, n)."""
+        result: NDArray[np.float64] = self._basis.T @ self._weights[:, : self._dim].T / math.sqrt(self._dim)
+        return result
+
+    def advance(self, which: NDArray[np.int64], first: int, steps: int) -> NDArray[np.int64]:
+        """Make ``steps`` steps of at most WIDTH replicas; returns the steps of divergence, or -1."""
+        weights = self._weights[which]
+        words = self._words[which]
+        diverged = np.full(len(which), -1, dtype=np.int64)
+        advance(*self._constants, weights, words, diverged, first, steps)
+        self._weights[which] = weights
+        self._words[which] = words
+        return diverged

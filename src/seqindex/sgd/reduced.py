@@ -1,0 +1,250 @@
+"""The exact reduced chain: one step of SGD in d dimensions at a cost that does not depend on d.
+
+Tokens are Gaussian, so a step moves w only through its fields, its projections on the frame and one chi-square variable.
+With w = sqrt(d) (B s + nu v) and g, k independent standard normals in R^L,
+
+    z* = g,   z = s_1 g + q k + Q s,   q^2 = nu^2 + s_2^2 + ... + s_R^2,   c = d loss / d z.
+
+Given c, the projections of the gradient on B and on v depend on the tokens only through k and R - 1 further normals eta:
+with the unit vector u = (nu, s_2, ..., s_R) / q,
+
+    (v, b_2, ..., b_R) part = u (k.c) + |c| (the reflection that takes e_1 to -u, applied to (0, eta)),
+
+and the rest of the gradient, orthogonal to all of these, has squared norm |c|^2 chi^2_{d-R-1}.  In a mini-batch c's are
+independent given their fields, so their sums need one eta and one chi-square.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
+
+from seqindex.gaussian.simd import OPTIONS, ROW, ROWS, WIDTH
+from seqindex.model import blocks
+from seqindex.model.problem import Problem
+from seqindex.sgd.random import WORDS, fill_chi_square, fill_normals, streams
+
+STEPS = types.int64[::1]
+
+
+@njit(**OPTIONS)
+def _fields(positions, s, normals, q, z):  # type: ignore[no-untyped-def]
+    """z_l = s_1 g_l + q k_l + (Q s)_l."""
+    length = positions.shape[0]
+    for position in range(length):
+        row = position * WIDTH
+        for lane in range(WIDTH):
+            z[row + lane] = s[lane] * normals[row + lane] + q[lane] * normals[length * WIDTH + row + lane]
+        for j in range(positions.shape[1]):
+            value = positions[position, j]
+            if value != 0.0:
+                for lane in range(WIDTH):
+                    z[row + lane] += value * s[j * WIDTH + lane]
+
+
+@njit(**OPTIONS)
+def _collect(positions, normals, c, sums):  # type: ignore[no-untyped-def]
+    """Add one sample's z*.c, k.c, |c|^2 and Q^T c to the rows of ``sums``."""
+    length = positions.shape[0]
+    for position in range(length):
+        row = position * WIDTH
+        for lane in range(WIDTH):
+            value = c[row + lane]
+            sums[lane] += normals[row + lane] * value
+            sums[WIDTH + lane] += normals[length * WIDTH + row + lane] * value
+            sums[2 * WIDTH + lane] += value * value
+        for j in range(positions.shape[1]):
+            weight = positions[position, j]
+            if weight != 0.0:
+                for lane in range(WIDTH):
+                    sums[(3 + j) * WIDTH + lane] += weight * c[row + lane]
+
+
+# Rows of the workspace of ``_move``.
+_Q, _ALONG, _PULL, _SPREAD, _TOTAL = (row * WIDTH for row in range(5))
+
+
+@njit(**OPTIONS)
+def _radius(s, nu, rank, work):  # type: ignore[no-untyped-def]
+    """q = |(nu, s_2, ..., s_R)|."""
+    for lane in range(WIDTH):
+        work[_Q + lane] = nu[lane] * nu[lane]
+    for j in range(1, rank):
+        for lane in range(WIDTH):
+            work[_Q + lane] += s[j * WIDTH + lane] * s[j * WIDTH + lane]
+    for lane in range(WIDTH):
+        work[_Q + lane] = math.sqrt(work[_Q + lane])
+
+
+@njit(**OPTIONS)
+def _move(rank, scale, sums, eta, chi, s, nu, work):  # type: ignore[no-untyped-def]
+    """One step of the state and its rescaling to the sphere; ``work[_TOTAL]`` keeps the squared norm before it."""
+    for lane in range(WIDTH):
+        work[_ALONG + lane] = 0.0
+    for j in range(1, rank):
+        for lane in range(WIDTH):
+            work[_ALONG + lane] += s[j * WIDTH + lane] * eta[(j - 1) * WIDTH + lane]
+    for lane in range(WIDTH):
+        q = work[_Q + lane]
+        inverse = 1.0 / q if q > 0.0 else 0.0
+        u = nu[lane] * inverse if q > 0.0 else 1.0
+        along = work[_ALONG + lane] * inverse
+        kc = sums[WIDTH + lane]
+        cc = sums[2 * WIDTH + lane]
+        spread = math.sqrt(cc)
+        nu_new = nu[lane] - scale * (u * kc - spread * along)
+        s_new = s[lane] - scale * (sums[lane] + sums[3 * WIDTH + lane])
+        rest = nu_new * nu_new + scale * scale * cc * chi[lane]
+        nu[lane] = rest
+        s[lane] = s_new
+        work[_PULL + lane] = (kc - spread * along / (1.0 + u)) * inverse
+        work[_SPREAD + lane] = spread
+        work[_TOTAL + lane] = rest + s_new * s_new
+    for j in range(1, rank):
+        for lane in range(WIDTH):
+            old = s[j * WIDTH + lane]
+            part = old * work[_PULL + lane] + work[_SPREAD + lane] * eta[(j - 1) * WIDTH + lane]
+            new = old - scale * (part + sums[(3 + j) * WIDTH + lane])
+            s[j * WIDTH + lane] = new
+            work[_TOTAL + lane] += new * new
+    for lane in range(WIDTH):
+        inverse = 1.0 / math.sqrt(work[_TOTAL + lane])
+        nu[lane] = math.sqrt(nu[lane]) * inverse
+        s[lane] *= inverse
+        work[_ALONG + lane] = inverse
+    for j in range(1, rank):
+        for lane in range(WIDTH):
+            s[j * WIDTH + lane] *= work[_ALONG + lane]
+
+
+@njit(**OPTIONS)
+def _watch(work, diverged, step):  # type: ignore[no-untyped-def]
+    """Keep the first step at which the squared norm is not a positive finite number."""
+    for lane in range(WIDTH):
+        total = work[_TOTAL + lane]
+        fine = (total > 0.0) & (total < math.inf)
+        diverged[lane] = step if (not fine) & (diverged[lane] < 0) else diverged[lane]
+
+
+@njit(
+    types.void(
+        types.FunctionType(blocks.TARGET), ROW, types.int64,
+        types.FunctionType(blocks.FORWARD), types.FunctionType(blocks.BACKWARD), ROW, types.int64,
+        types.FunctionType(blocks.LOSS), ROWS, types.float64, types.float64, types.int64,
+        ROWS, ROW, WORDS, STEPS, types.int64, types.int64,
+    ),
+    **OPTIONS,
+)  # fmt: skip
+def advance(  # type: ignore[no-untyped-def]
+    target, target_parameters, outputs, forward, backward, student_parameters, work_rows, loss,
+    positions, delta, degrees, batch, s, nu, words, diverged, first, steps,
+):  # fmt: skip
+    """Make ``steps`` steps of one block of WIDTH replicas in place.
+
+    Args:
+        target, target_parameters, outputs: block function of the target, its parameters, its number of outputs.
+        forward, backward, student_parameters, work_rows: the same of the student.
+        loss: block function of the loss.
+        positions: Q, (L, R).
+        delta: learning rate over dimension.
+        degrees: degrees of freedom d - R - 1 of the chi-square.
+        batch: mini-batch size.
+        s: state, (R, WIDTH); nu: (WIDTH); words: generators, (4, WIDTH). Changed in place.
+        diverged: (WIDTH), the step at which a replica stopped being finite, or -1. Changed in place.
+        first: number of steps made before.
+        steps: number of steps to make.
+    """
+    length, rank = positions.shape
+    normals = np.empty((2 * length, WIDTH))
+    final = np.empty((rank + rank % 2, WIDTH))  # R - 1 normals eta, one for the chi-square, made even
+    z = np.empty((length, WIDTH))
+    c = np.empty((length, WIDTH))
+    y = np.empty((outputs, WIDTH))
+    f = np.empty((outputs, WIDTH))
+    r = np.empty((outputs, WIDTH))
+    student_work = np.zeros((work_rows, WIDTH))
+    sums = np.empty((3 + rank) * WIDTH)
+    chi = np.empty(WIDTH)
+    work = np.empty(5 * WIDTH)
+    s_flat = s.reshape(-1)
+    zstar = normals[:length]
+    for step in range(first + 1, first + steps + 1):
+        _radius(s_flat, nu, rank, work)
+        sums[:] = 0.0
+        for _ in range(batch):
+            fill_normals(words, normals)
+            _fields(positions, s_flat, normals.reshape(-1), work, z.reshape(-1))
+            target(zstar, target_parameters, y)
+            forward(z, student_parameters, student_work, f)
+            loss(y, f, r)
+            backward(z, student_parameters, student_work, r, c)
+            _collect(positions, normals.reshape(-1), c.reshape(-1), sums)
+        fill_normals(words, final)
+        fill_chi_square(words, degrees, final[rank - 1], chi)
+        # With the mean over the batch every sum carries 1 / batch, and |c|^2 its square through ``scale``.
+        _move(rank, delta / batch, sums, final.reshape(-1), chi, s_flat, nu, work)
+        _watch(work, diverged, step)
+
+
+class ReducedEngine:
+    """Replicas of the reduced chain: their states and streams.
+
+    Args:
+        problem: what is learned.
+        dim: dimension d.
+        learning_rate: gamma.
+        batch: mini-batch size.
+        s: starting states, (R, n).
+        nu: (n,).
+        seed: seed of the streams; replica i has stream i.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        dim: int,
+        learning_rate: float,
+        batch: int,
+        s: NDArray[np.float64],
+        nu: NDArray[np.float64],
+        seed: int,
+    ) -> None:
+        target, student, frame = problem.target.kernel, problem.student.kernel, problem.frame
+        self._constants = (
+            target.function,
+            target.parameters,
+            problem.target.outputs,
+            student.forward,
+            student.backward,
+            student.parameters,
+            student.work_rows,
+            blocks.compiled(problem.loss.kernel, blocks.LOSS),
+            np.array(frame.positions, order="C"),
+            learning_rate / dim,
+            float(dim - frame.rank - 1),
+            batch,
+        )
+        self.s = s.copy()
+        self._nu = nu.copy()
+        self._words = np.hstack([streams(seed, replica) for replica in range(len(nu))])
+
+    def advance(self, which: NDArray[np.int64], first: int, steps: int) -> NDArray[np.int64]:
+        """Make ``steps`` steps of at most WIDTH replicas after ``first`` earlier ones.
+
+        Returns:
+            For each of them the step at which it stopped being finite, or -1.
+        """
+        lanes = np.resize(which, WIDTH)  # a block that is not full repeats its replicas; the copies are dropped
+        s = np.ascontiguousarray(self.s[:, lanes])
+        nu = np.ascontiguousarray(self._nu[lanes])
+        words = np.ascontiguousarray(self._words[:, lanes])
+        diverged = np.full(WIDTH, -1, dtype=np.int64)
+        advance(*self._constants, s, nu, words, diverged, first, steps)
+        n = len(which)
+        self.s[:, which] = s[:, :n]
+        self._nu[which] = nu[:n]
+        self._words[:, which] = words[:, :n]
+        return diverged[:n]

@@ -1,0 +1,272 @@
+"""``sgd``: many replicas of one problem, recorded as a labelled Dataset."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numba
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+import seqindex
+from seqindex import check
+from seqindex.gaussian.simd import WIDTH
+from seqindex.model.problem import Problem
+from seqindex.outcome import Outcome, flag_attrs
+from seqindex.progress import track
+from seqindex.sgd.explicit import ExplicitEngine
+from seqindex.sgd.random import STREAM_VERSION
+from seqindex.sgd.reduced import ReducedEngine
+from seqindex.sgd.start import Start
+from seqindex.sgd.stop import Near
+
+_CALL_SECONDS = 0.05  # a kernel returns this often, so that Ctrl-C and progress work
+
+
+class Engine(Protocol):
+    """What a simulation of n replicas offers to ``sgd``."""
+
+    @property
+    def s(self) -> NDArray[np.float64]:
+        """States, (R, n)."""
+        ...
+
+    def advance(self, which: NDArray[np.int64], first: int, steps: int) -> NDArray[np.int64]:
+        """Make ``steps`` steps of at most WIDTH replicas; return their steps of divergence, or -1."""
+        ...
+
+
+ENGINES: dict[str, Any] = {"reduced": ReducedEngine, "explicit": ExplicitEngine}
+"""Engines by name."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during ``sgd``; ``runs`` holds what was recorded until then, its unfinished replicas censored."""
+
+    def __init__(self, runs: xr.Dataset) -> None:
+        super().__init__("interrupted; the records made until then are in .runs")
+        self.runs = runs
+
+
+def sgd(
+    problem: Problem,
+    dim: int,
+    learning_rate: float,
+    steps: int,
+    replicas: int = 64,
+    seed: int = 0,
+    start: Start | None = None,
+    records: int | Sequence[int] = 300,
+    batch: int = 1,
+    engine: str = "reduced",
+    stop: Near | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> xr.Dataset:
+    """Simulate one-pass spherical SGD, w <- w - gamma grad loss, then rescaled to norm sqrt(d) (the paper, eq. 7).
+
+    Args:
+        problem: target, student and loss.
+        dim: dimension d, at least the rank of the frame plus one.
+        learning_rate: gamma; time is t = gamma * step / d.
+        steps: number of steps, int64.
+        replicas: number of independent runs.
+        seed: seed; replica i draws from a stream that depends on (seed, i) alone.  The same seed gives the same numbers
+            bit for bit on one type of processor, whatever the number of replicas, workers and records.
+        start: law of the start; None for ``Start.random()``.
+        records: number of recorded states, equally spaced with the first and the last, or the steps to record.
+        batch: mini-batch size B; the gradient is the mean over B samples.
+        engine: "reduced" for the exact chain of the overlaps, "explicit" for d-dimensional SGD (the plain truth).
+        stop: where a replica has converged; it is then frozen.  Looked at when a record is made.
+        workers: threads; None for all processors.
+        progress: None for a bar with the time left on a terminal, True for plain lines elsewhere, False for none.
+
+    Returns:
+        Dataset over (replica, record) with "overlap" m, "encoding_overlap" e (if the student has an encoding; a third
+        dimension "direction" if there are several), "overlap_norm" |m|, "outcome" and "end_step" a replica, and the
+        coordinate "step".  A frozen replica repeats its last state; a diverged one is NaN from then on.  The attributes
+        hold the problem and all settings.
+
+    Raises:
+        ValueError, TypeError: a bad argument, named in one line.
+        Interrupted: on Ctrl-C, with the records made so far.
+
+    Example:
+        >>> target = sx.PositionalSemanticTarget(omega=0.3, alignment=1.0)
+        >>> problem = sx.Problem(target, sx.Attention(2, sx.OppositeEncoding()))
+        >>> runs = sgd(problem, dim=10**6, learning_rate=0.5, steps=100, replicas=4, records=3)
+        >>> runs.sizes["record"], runs.step.values.tolist()
+        (3, [0, 50, 100])
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a seqindex.Problem, got {problem!r:.80}")
+    rank = problem.frame.rank
+    dim = check.integer("dim", dim, 1)
+    if dim < rank + 1:
+        raise ValueError(f"dim must be at least {rank + 1}, the rank {rank} of span(w*, P) plus one, got {dim}")
+    rate = check.number("learning_rate", learning_rate, positive=True)
+    steps = check.integer("steps", steps, 1, 2**62)
+    replicas = check.integer("replicas", replicas, 1)
+    seed = check.integer("seed", seed, 0)
+    start = Start.random() if start is None else start
+    if not isinstance(start, Start):
+        raise TypeError(f"start must be a Start such as Start.random(), got {start!r:.80}")
+    record_steps = recorded_steps(records, steps)
+    batch = check.integer("batch", batch, 1)
+    threads = check.integer("workers", os.cpu_count() or 1 if workers is None else workers, 1)
+    make = ENGINES[check.choice("engine", engine, ENGINES)]
+    if stop is not None and not isinstance(stop, Near):
+        raise TypeError(f"stop must be a Near such as Near([(1, 0)], distance=0.3), or None, got {stop!r:.80}")
+
+    s, nu = _starting_states(problem, dim, start, replicas, seed)
+    run = _Run(make(problem, dim, rate, batch, s, nu, seed), record_steps, replicas, stop)
+    interrupted = False
+    with track("sgd", steps, progress) as advance:
+        try:
+            run.finish(steps, threads, advance)
+        except KeyboardInterrupt:
+            interrupted = True
+    attrs: dict[str, Any] = {
+        **problem.to_attrs(),
+        "dim": dim,
+        "learning_rate": rate,
+        "steps": steps,
+        "batch": batch,
+        "seed": seed,
+        "engine": engine,
+        "start": json.dumps(start.spec()),
+        "stop": "" if stop is None else json.dumps({"points": np.asarray(stop.points).tolist(), "distance": stop.distance}),
+        "stream_version": STREAM_VERSION,
+        "seqindex_version": seqindex.__version__,
+        "numpy_version": np.__version__,
+        "numba_version": numba.__version__,
+        "processor": platform.machine(),
+    }
+    runs = _dataset(run, attrs)
+    if interrupted:
+        raise Interrupted(runs)
+    return runs
+
+
+def recorded_steps(records: int | Sequence[int], steps: int) -> NDArray[np.int64]:
+    """The steps to record: sorted and distinct.
+
+    Example:
+        >>> recorded_steps(3, 10).tolist(), recorded_steps([10, 0], 10).tolist()
+        ([0, 5, 10], [0, 10])
+    """
+    if np.ndim(records) == 0:
+        count = check.integer("records", records, 2)
+        if count > steps:
+            return np.arange(steps + 1, dtype=np.int64)
+        # Whole-number arithmetic: floats cannot hold every step beyond 2**53.
+        result = [steps * i // (count - 1) for i in range(count)]
+        return np.array(result, dtype=np.int64)
+    chosen = np.unique([check.integer("records", step, 0, steps) for step in np.asarray(records).tolist()])
+    if chosen.size == 0:
+        raise ValueError("records must name at least one step, got none")
+    return chosen.astype(np.int64)
+
+
+def _starting_states(
+    problem: Problem, dim: int, start: Start, replicas: int, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    frame = problem.frame
+    s = np.empty((frame.rank, replicas))
+    nu = np.empty(replicas)
+    for replica in range(replicas):
+        generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(replica, 0)))
+        s[:, replica], nu[replica] = start.draw(frame, dim, generator)
+    return s, nu
+
+
+class _Run:
+    """Replicas on their way: which still move, and what has been recorded."""
+
+    def __init__(self, engine: Engine, record_steps: NDArray[np.int64], replicas: int, stop: Near | None) -> None:
+        self.engine = engine
+        self.record_steps = record_steps
+        self.stop = stop
+        self.active = np.arange(replicas)
+        self.now = 0
+        self.states = np.full((engine.s.shape[0], replicas, len(record_steps)), np.nan)
+        self.outcome = np.full(replicas, Outcome.CENSORED, dtype=np.int8)
+        self.end_step = np.zeros(replicas, dtype=np.int64)
+        self._chunk = 256
+
+    def finish(self, steps: int, threads: int, advance: Any) -> None:
+        """Make all steps, record by record."""
+        blocks = -(-len(self.active) // WIDTH)
+        with ThreadPoolExecutor(min(threads, blocks)) as pool:
+            for index, step in enumerate(self.record_steps):
+                self._reach(int(step), pool, advance)
+                self._record(index)
+            self._reach(steps, pool, advance)
+        self.outcome[self.active] = Outcome.STEP_LIMIT
+
+    def _reach(self, step: int, pool: ThreadPoolExecutor, advance: Any) -> None:
+        while self.now < step:
+            if len(self.active) == 0:
+                advance(step - self.now)
+                self.now = step
+                return
+            count = min(self._chunk, step - self.now)
+            parts = [self.active[i : i + WIDTH] for i in range(0, len(self.active), WIDTH)]
+            begin = time.perf_counter()
+            if len(parts) == 1:  # in this thread, so that Ctrl-C finds it between two calls
+                results = [self.engine.advance(parts[0], self.now, count)]
+            else:
+                results = list(pool.map(self.engine.advance, parts, [self.now] * len(parts), [count] * len(parts)))
+            seconds = time.perf_counter() - begin
+            if seconds < 0.5 * _CALL_SECONDS and count == self._chunk:
+                self._chunk *= 2
+            elif seconds > 2.0 * _CALL_SECONDS:
+                self._chunk = max(1, self._chunk // 2)
+            self.now += count
+            self.end_step[self.active] = self.now
+            self._drop_diverged(np.concatenate(results))
+            advance(count)
+
+    def _drop_diverged(self, diverged: NDArray[np.int64]) -> None:
+        broken = diverged >= 0
+        if broken.any():
+            self.outcome[self.active[broken]] = Outcome.DIVERGED
+            self.end_step[self.active[broken]] = diverged[broken]
+            self.active = self.active[~broken]
+
+    def _record(self, index: int) -> None:
+        s = np.where(self.outcome == Outcome.DIVERGED, np.nan, self.engine.s)
+        self.states[:, :, index] = s
+        if self.stop is not None and len(self.active):
+            done = self.stop.reached(s[:, self.active])
+            self.outcome[self.active[done]] = Outcome.CONVERGED
+            self.active = self.active[~done]
+
+
+def _dataset(run: _Run, attrs: dict[str, Any]) -> xr.Dataset:
+    m = run.states[0]
+    dims = ("replica", "record")
+    variables: dict[str, Any] = {
+        "overlap": (dims, m, {"long_name": "overlap m = w.w*/d", "units": "1"}),
+        "overlap_norm": (dims, np.abs(m), {"long_name": "|m|", "units": "1"}),
+        "outcome": ("replica", run.outcome, flag_attrs()),
+        "end_step": ("replica", run.end_step, {"long_name": "step at which the replica ended"}),
+    }
+    e = run.states[1:]
+    about = {"long_name": "encoding overlap e, coordinates of w/sqrt(d) along the encoding directions", "units": "1"}
+    if len(e) == 1:
+        variables["encoding_overlap"] = (dims, e[0], about)
+    elif len(e) > 1:
+        variables["encoding_overlap"] = ((*dims, "direction"), np.moveaxis(e, 0, -1), about)
+    coords = {
+        "replica": np.arange(m.shape[0]),
+        "step": ("record", run.record_steps, {"long_name": "number of steps", "units": "1"}),
+    }
+    return xr.Dataset(variables, coords, attrs)
