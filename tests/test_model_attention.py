@@ -73,7 +73,7 @@ def test_jacobian_against_finite_differences(scores, reduction, length):
     assert errors[-1] < 1e-2 * np.abs(jacobian).max()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(z=arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 5)), elements=FIELDS), single=st.booleans())
 def test_large_fields(z, single):
     """A field of 60 makes scores of 3600; each row is normalised by its own maximum."""
