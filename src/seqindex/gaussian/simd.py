@@ -24,7 +24,22 @@ WIDTH = 64
 """Replicas a block; a multiple of every SIMD width, so that no lane is ever handled by a scalar tail."""
 ROWS = types.float64[:, ::1]
 ROW = types.float64[::1]
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": FAST_FLAGS, "nogil": True, "cache": True}
+
+
+def _probe() -> None:
+    """Stand for the package's compiled functions."""
+
+
+def _can_cache() -> bool:
+    """Whether Numba finds a folder that it can write compiled code to; it raises where it finds none."""
+    try:
+        njit(cache=True)(_probe)
+    except RuntimeError:
+        return False
+    return True
+
+
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": FAST_FLAGS, "nogil": True, "cache": _can_cache()}
 
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it leaves the nearest integer in the low bits
 _LOG2E = 1.0 / math.log(2.0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from seqindex.gaussian.simd import OPTIONS, ROW, ROWS, WIDTH
 from seqindex.model import blocks
 from seqindex.model.problem import Problem
-from seqindex.sgd.random import fill_normals, streams
+from seqindex.sgd.random import COMPONENT, FRAME, TOKENS, fill_normals, sequence, streams
 
 _STREAMS = types.uint64[:, :, ::1]
 
@@ -42,7 +42,14 @@ def advance(  # type: ignore[no-untyped-def]
     """Make ``steps`` steps of at most WIDTH replicas in place.
 
     Args:
-        target, ..., loss: block functions, as for the reduced chain.
+        target: block function, with its ``target_parameters`` and its number of ``outputs``.
+        target_parameters: see there.
+        outputs: see there.
+        forward: block function of the student, with ``student_parameters`` and ``work_rows`` rows of scratch.
+        backward: see there.
+        student_parameters: see there.
+        work_rows: see there.
+        loss: block function.
         wstar: w*, padded with zeros to a multiple of WIDTH.
         encoding: rows P_l, (L, padded).
         dim: d.
@@ -77,6 +84,10 @@ def advance(  # type: ignore[no-untyped-def]
                     token = x[position * padded : (position + 1) * padded]
                     zstar[position, i] = _dot(token, wstar) / root
                     z[position, i] = (_dot(token, weights[i]) + _dot(encoding[position], weights[i])) / root
+            for position in range(length):  # a block that is not full repeats its first replica's fields
+                for i in range(count, WIDTH):
+                    zstar[position, i] = zstar[position, 0]
+                    z[position, i] = z[position, 0]
             target(zstar, target_parameters, y)
             forward(z, student_parameters, work, f)
             loss(y, f, r)
@@ -118,8 +129,7 @@ class ExplicitEngine:
         target, student, frame = problem.target.kernel, problem.student.kernel, problem.frame
         replicas = len(nu)
         padded = -(-dim // WIDTH) * WIDTH
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 2)))
-        self._basis = frame.basis(dim, rng)
+        self._basis = frame.basis(dim, np.random.default_rng(sequence(seed, 0, FRAME)))
         wstar = np.zeros(padded)
         wstar[:dim] = math.sqrt(dim) * self._basis[:, 0]
         encoding = np.zeros((problem.length, padded))
@@ -127,12 +137,11 @@ class ExplicitEngine:
         self._weights = np.zeros((replicas, padded))
         self._words = np.empty((replicas, 4, WIDTH), dtype=np.uint64)
         for replica in range(replicas):
-            generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(replica, 1)))
-            v = generator.standard_normal(dim)
+            v = np.random.default_rng(sequence(seed, replica, COMPONENT)).standard_normal(dim)
             v -= self._basis @ (self._basis.T @ v)
             v /= np.linalg.norm(v)
             self._weights[replica, :dim] = math.sqrt(dim) * (self._basis @ s[:, replica] + nu[replica] * v)
-            self._words[replica] = streams(seed, replica, WIDTH)
+            self._words[replica] = streams(seed, replica, TOKENS, lanes=WIDTH)
         self._dim = dim
         self._constants = (
             target.function,

@@ -1,7 +1,8 @@
 """Random streams: one xoshiro256++ generator a lane, normals by Box and Muller, exact chi-squares.
 
-A stream is four 64-bit words derived by ``numpy.random.SeedSequence`` from (seed, replica) alone, so a replica draws the
-same numbers whatever the number of workers, the blocks or the stops in between.
+A stream is four 64-bit words derived by ``numpy.random.SeedSequence`` from (seed, replica, what it is for) alone, so a
+replica draws the same numbers whatever the number of workers, the blocks or the stops in between, and the two engines
+start from the same states but then draw independently.
 
 Sources: D. Blackman, S. Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 47 (2021); G. Marsaglia,
 W. W. Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000).
@@ -19,16 +20,24 @@ from seqindex.gaussian.simd import OPTIONS, ROW, ROWS, WIDTH, float_of, log, sin
 
 STREAM_VERSION = 1
 """Changes whenever the same seed gives other numbers."""
+START, COMPONENT, FRAME, TOKENS = range(4)
+"""What the draws of a replica are for besides the reduced chain: its start, v, the frame (replica 0), its tokens."""
 WORDS = types.uint64[:, ::1]
 """State of the generators, (4, WIDTH)."""
 
 
-def streams(seed: int, replica: int, lanes: int = 1) -> NDArray[np.uint64]:
+def sequence(seed: int, replica: int, *purpose: int) -> np.random.SeedSequence:
+    """The source of everything that a replica draws for one purpose; none for the reduced chain."""
+    return np.random.SeedSequence(seed, spawn_key=(replica, *purpose))
+
+
+def streams(seed: int, replica: int, *purpose: int, lanes: int = 1) -> NDArray[np.uint64]:
     """Initial words of the generators of one replica.
 
     Args:
         seed: seed of the run, a non-negative integer.
         replica: index of the replica.
+        purpose: none for the reduced chain, ``TOKENS`` for explicit SGD.
         lanes: number of generators; the reduced chain uses one a replica, explicit SGD one a SIMD lane.
 
     Returns:
@@ -38,8 +47,8 @@ def streams(seed: int, replica: int, lanes: int = 1) -> NDArray[np.uint64]:
         >>> streams(0, 3).shape
         (4, 1)
     """
-    sequence = np.random.SeedSequence(seed, spawn_key=(replica,))
-    return np.ascontiguousarray(sequence.generate_state(4 * lanes, np.uint64).reshape(lanes, 4).T)
+    words = sequence(seed, replica, *purpose).generate_state(4 * lanes, np.uint64)
+    return np.ascontiguousarray(words.reshape(lanes, 4).T)
 
 
 @njit(**OPTIONS)

@@ -1,11 +1,11 @@
 """The exact reduced chain: one step of SGD in d dimensions at a cost that does not depend on d.
 
-Tokens are Gaussian, so a step moves w only through its fields, its projections on the frame and one chi-square variable.
+Tokens are Gaussian, so a step moves w only through its fields, its projections on the frame and one chi-square.
 With w = sqrt(d) (B s + nu v) and g, k independent standard normals in R^L,
 
     z* = g,   z = s_1 g + q k + Q s,   q^2 = nu^2 + s_2^2 + ... + s_R^2,   c = d loss / d z.
 
-Given c, the projections of the gradient on B and on v depend on the tokens only through k and R - 1 further normals eta:
+Given c, the projections of the gradient on B and v depend on the tokens only through k and R - 1 further normals eta:
 with the unit vector u = (nu, s_2, ..., s_R) / q,
 
     (v, b_2, ..., b_R) part = u (k.c) + |c| (the reflection that takes e_1 to -u, applied to (0, eta)),
@@ -145,14 +145,21 @@ def advance(  # type: ignore[no-untyped-def]
     """Make ``steps`` steps of one block of WIDTH replicas in place.
 
     Args:
-        target, target_parameters, outputs: block function of the target, its parameters, its number of outputs.
-        forward, backward, student_parameters, work_rows: the same of the student.
-        loss: block function of the loss.
+        target: block function, with its ``target_parameters`` and its number of ``outputs``.
+        target_parameters: see there.
+        outputs: see there.
+        forward: block function of the student, with ``student_parameters`` and ``work_rows`` rows of scratch.
+        backward: see there.
+        student_parameters: see there.
+        work_rows: see there.
+        loss: block function.
         positions: Q, (L, R).
         delta: learning rate over dimension.
         degrees: degrees of freedom d - R - 1 of the chi-square.
         batch: mini-batch size.
-        s: state, (R, WIDTH); nu: (WIDTH); words: generators, (4, WIDTH). Changed in place.
+        s: state, (R, WIDTH), changed in place.
+        nu: (WIDTH), changed in place.
+        words: generators, (4, WIDTH), changed in place.
         diverged: (WIDTH), the step at which a replica stopped being finite, or -1. Changed in place.
         first: number of steps made before.
         steps: number of steps to make.

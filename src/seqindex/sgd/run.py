@@ -20,14 +20,16 @@ from seqindex import check
 from seqindex.gaussian.simd import WIDTH
 from seqindex.model.problem import Problem
 from seqindex.outcome import Outcome, flag_attrs
-from seqindex.progress import track
+from seqindex.progress import Advance, track
 from seqindex.sgd.explicit import ExplicitEngine
-from seqindex.sgd.random import STREAM_VERSION
+from seqindex.sgd.random import START, STREAM_VERSION, sequence
 from seqindex.sgd.reduced import ReducedEngine
 from seqindex.sgd.start import Start
 from seqindex.sgd.stop import Near
 
-_CALL_SECONDS = 0.05  # a kernel returns this often, so that Ctrl-C and progress work
+_ROUND_SECONDS = 0.05  # all replicas are taken this far before the next round, so that Ctrl-C and progress work
+_CALL_SECONDS = 0.004  # unless there are so many that a call of the kernel would be shorter than this
+_LARGEST = 2**62
 
 
 class Engine(Protocol):
@@ -68,7 +70,7 @@ def sgd(
     engine: str = "reduced",
     stop: Near | None = None,
     workers: int | None = None,
-    progress: bool | None = None,
+    progress: bool | Advance | None = None,
 ) -> xr.Dataset:
     """Simulate one-pass spherical SGD, w <- w - gamma grad loss, then rescaled to norm sqrt(d) (the paper, eq. 7).
 
@@ -86,7 +88,8 @@ def sgd(
         engine: "reduced" for the exact chain of the overlaps, "explicit" for d-dimensional SGD (the plain truth).
         stop: where a replica has converged; it is then frozen.  Looked at when a record is made.
         workers: threads; None for all processors.
-        progress: None for a bar with the time left on a terminal, True for plain lines elsewhere, False for none.
+        progress: None for a bar with the time left on a terminal, True for plain lines elsewhere, False for none, or a
+            function that is told the steps made; it may raise KeyboardInterrupt to stop the run.
 
     Returns:
         Dataset over (replica, record) with "overlap" m, "encoding_overlap" e (if the student has an encoding; a third
@@ -108,22 +111,24 @@ def sgd(
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a seqindex.Problem, got {problem!r:.80}")
     rank = problem.frame.rank
-    dim = check.integer("dim", dim, 1)
+    dim = check.integer("dim", dim, 1, _LARGEST)
     if dim < rank + 1:
         raise ValueError(f"dim must be at least {rank + 1}, the rank {rank} of span(w*, P) plus one, got {dim}")
     rate = check.number("learning_rate", learning_rate, positive=True)
-    steps = check.integer("steps", steps, 1, 2**62)
+    steps = check.integer("steps", steps, 1, _LARGEST)
     replicas = check.integer("replicas", replicas, 1)
     seed = check.integer("seed", seed, 0)
     start = Start.random() if start is None else start
     if not isinstance(start, Start):
         raise TypeError(f"start must be a Start such as Start.random(), got {start!r:.80}")
     record_steps = recorded_steps(records, steps)
-    batch = check.integer("batch", batch, 1)
-    threads = check.integer("workers", os.cpu_count() or 1 if workers is None else workers, 1)
+    batch = check.integer("batch", batch, 1, _LARGEST)
+    threads = check.integer("workers", _processors() if workers is None else workers, 1)
     make = ENGINES[check.choice("engine", engine, ENGINES)]
     if stop is not None and not isinstance(stop, Near):
         raise TypeError(f"stop must be a Near such as Near([(1, 0)], distance=0.3), or None, got {stop!r:.80}")
+    if stop is not None:
+        check.array("points of stop", stop.points, (None, rank))
 
     s, nu = _starting_states(problem, dim, start, replicas, seed)
     run = _Run(make(problem, dim, rate, batch, s, nu, seed), record_steps, replicas, stop)
@@ -139,10 +144,10 @@ def sgd(
         "learning_rate": rate,
         "steps": steps,
         "batch": batch,
-        "seed": seed,
+        "seed": seed if seed < 2**63 else str(seed),  # NetCDF holds no larger integers
         "engine": engine,
         "start": json.dumps(start.spec()),
-        "stop": "" if stop is None else json.dumps({"points": np.asarray(stop.points).tolist(), "distance": stop.distance}),
+        "stop": "" if stop is None else json.dumps(stop.spec()),
         "stream_version": STREAM_VERSION,
         "seqindex_version": seqindex.__version__,
         "numpy_version": np.__version__,
@@ -153,6 +158,11 @@ def sgd(
     if interrupted:
         raise Interrupted(runs)
     return runs
+
+
+def _processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def recorded_steps(records: int | Sequence[int], steps: int) -> NDArray[np.int64]:
@@ -182,7 +192,7 @@ def _starting_states(
     s = np.empty((frame.rank, replicas))
     nu = np.empty(replicas)
     for replica in range(replicas):
-        generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(replica, 0)))
+        generator = np.random.default_rng(sequence(seed, replica, START))
         s[:, replica], nu[replica] = start.draw(frame, dim, generator)
     return s, nu
 
@@ -199,19 +209,19 @@ class _Run:
         self.states = np.full((engine.s.shape[0], replicas, len(record_steps)), np.nan)
         self.outcome = np.full(replicas, Outcome.CENSORED, dtype=np.int8)
         self.end_step = np.zeros(replicas, dtype=np.int64)
-        self._chunk = 256
+        self._chunk = 1
 
     def finish(self, steps: int, threads: int, advance: Any) -> None:
         """Make all steps, record by record."""
         blocks = -(-len(self.active) // WIDTH)
         with ThreadPoolExecutor(min(threads, blocks)) as pool:
             for index, step in enumerate(self.record_steps):
-                self._reach(int(step), pool, advance)
+                self._reach(int(step), pool, threads, advance)
                 self._record(index)
-            self._reach(steps, pool, advance)
+            self._reach(steps, pool, threads, advance)
         self.outcome[self.active] = Outcome.STEP_LIMIT
 
-    def _reach(self, step: int, pool: ThreadPoolExecutor, advance: Any) -> None:
+    def _reach(self, step: int, pool: ThreadPoolExecutor, threads: int, advance: Any) -> None:
         while self.now < step:
             if len(self.active) == 0:
                 advance(step - self.now)
@@ -225,9 +235,10 @@ class _Run:
             else:
                 results = list(pool.map(self.engine.advance, parts, [self.now] * len(parts), [count] * len(parts)))
             seconds = time.perf_counter() - begin
-            if seconds < 0.5 * _CALL_SECONDS and count == self._chunk:
+            wanted = max(_ROUND_SECONDS, _CALL_SECONDS * len(parts) / threads)
+            if seconds < 0.5 * wanted and count == self._chunk:
                 self._chunk *= 2
-            elif seconds > 2.0 * _CALL_SECONDS:
+            elif seconds > 2.0 * wanted:
                 self._chunk = max(1, self._chunk // 2)
             self.now += count
             self.end_step[self.active] = self.now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ class Start:
 
     name: str
     parameters: dict[str, Any]
-    _sampler: _Sampler
+    _sampler: _Sampler = field(repr=False, compare=False)
 
     @classmethod
     def random(cls) -> Start:
@@ -100,7 +100,8 @@ class Start:
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> Start:
         """Inverse of ``spec``."""
-        makers = {"random": cls.random, "overlaps": cls.overlaps, "orthogonal": cls.orthogonal, "released": cls.released}
+        makers: dict[str, Callable[..., Start]] = {
+            maker.__name__: maker for maker in (cls.random, cls.overlaps, cls.orthogonal, cls.released)
+        }
         arguments = {key: value for key, value in spec.items() if key != "name"}
-        maker: Callable[..., Start] = makers[check.choice("start", spec["name"], makers)]
-        return maker(**arguments)
+        return makers[check.choice("start", spec.get("name"), makers)](**arguments)

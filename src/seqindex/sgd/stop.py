@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,3 +44,7 @@ class Near:
         square = ((s[None] - points[:, :, None]) ** 2).sum(1)
         result: NDArray[np.bool_] = (square < self.distance**2).any(0)
         return result
+
+    def spec(self) -> dict[str, Any]:
+        """Description as plain JSON types; ``Near(**spec)`` gives it back."""
+        return {"points": np.asarray(self.points).tolist(), "distance": float(self.distance)}
