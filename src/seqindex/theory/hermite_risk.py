@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from seqindex.model.problem import Problem
 from seqindex.theory.mehler import Expansion, Integrand, Resolution, Series, TargetSide
+from seqindex.theory.sampled_risk import SampledRisk
 
 Array = NDArray[np.float64]
 
@@ -115,11 +116,19 @@ class HermiteRisk:
     """Engine of ``PopulationRisk`` for the square loss at length up to 4.
 
     Risk: A = |g|^2, B = |f|^2, G = g, F = -2 f.  Noise E|c|^2, c = 2 J^T (f - g): A = 0, B = 4 |J^T f|^2, and the pairs
-    g_i with -8 (J J^T f)_i and g_i g_j with 4 (J J^T)_ij.
+    g_i with -8 (J J^T f)_i and g_i g_j with 4 (J J^T)_ij.  At length 4 these are too many for the grid, and the noise
+    comes from Sobol points.
+
+    Args:
+        problem: target and student.
+        points: Sobol points over all scrambles.
+        scrambles: independent scrambles.
+        seed: their seed.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, points: int = 2**16, scrambles: int = 16, seed: int = 0) -> None:
         self.problem = problem
+        self._sobol = (points, scrambles, seed)
         self._reach = float(np.linalg.norm(problem.frame.positions, axis=1).max())  # |shift_l| <= |Q_l| as |s| <= 1
         self._risk = MehlerSum(Integrand(self._target, self._student), problem.length, self._reach)
 
@@ -133,11 +142,19 @@ class HermiteRisk:
 
     def mean_square_gradient(self, m: Array, shifts: Array) -> Array:
         """V = E |c|^2, shape (N,)."""
+        if self.problem.length == 4:
+            return self._sampled.mean_square_gradient(m, shifts)
         return self._noise.derivatives(m, shifts, 0)
 
     def mean_square_gradient_error(self, m: Array, shifts: Array) -> Array:
         """Its absolute error, shape (N,)."""
+        if self.problem.length == 4:
+            return self._sampled.mean_square_gradient_error(m, shifts)
         return self._noise.error(m, shifts, 0)
+
+    @cached_property
+    def _sampled(self) -> SampledRisk:
+        return SampledRisk(self.problem, *self._sobol)
 
     @cached_property
     def _noise(self) -> MehlerSum:

@@ -3,7 +3,8 @@
 z* and zeta are standard normal in R^L with Cov(z*_l, zeta_l') = m delta_{ll'}, so that
 E[h_alpha(z*) h_beta(zeta)] = m^|alpha| delta_{alpha beta}, and for z = zeta + shift
 
-    E[A(z*) + B(z) + G(z*).F(z)] = E A + E B(zeta + shift) + sum_alpha m^|alpha| E[G h_alpha].E[F(zeta + shift) h_alpha]:
+    E[A(z*) + B(z) + G(z*).F(z)]
+        = E A + E B(zeta + shift) + sum_alpha m^|alpha| E[G h_alpha].E[F(zeta + shift) h_alpha]:
 
 a polynomial in m for every shift, from integrals over L instead of 2 L variables.
 """
@@ -53,7 +54,7 @@ class Resolution:
 
 @dataclass(frozen=True)
 class Integrand:
-    """A(z*) + B(z) + G(z*).F(z), as functions of fields (..., L); ``pair_*`` have K outputs, the others one.
+    """A(z*) + B(z) + G(z*).F(z), as functions of fields (..., L): A and B have one output, G and F have K.
 
     Attributes:
         target: z* -> (A, G), shapes (...), (..., K).

@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from seqindex import check
 from seqindex.model.problem import Problem
-from seqindex.theory.hermite_risk import HermiteRisk
+from seqindex.theory.hermite_risk import RESOLUTIONS, HermiteRisk
+from seqindex.theory.pair_risk import PairRisk
+from seqindex.theory.sampled_risk import SampledRisk
 
 Array = NDArray[np.float64]
 QUANTITIES = ("value", "gradient", "hessian", "mean_square_gradient")
@@ -72,7 +74,14 @@ class PopulationRisk:
         positions = problem.frame.positions
         # d(m, shifts) / d(m, e): the first row is m itself, a target component of the encoding couples the shifts to m.
         self._chain = np.vstack([np.eye(1, problem.frame.rank), positions])
-        self._engine: Engine = HermiteRisk(problem)
+        sobol = (check.integer("points", points, 2), check.integer("scrambles", scrambles, 2), seed)
+        self._engine: Engine
+        if problem.loss.name == "square" and problem.length in RESOLUTIONS:
+            self._engine = HermiteRisk(problem, *sobol)
+        elif problem.length <= 2:
+            self._engine = PairRisk(problem)
+        else:
+            self._engine = SampledRisk(problem, *sobol)
 
     def __call__(self, m: ArrayLike, e: ArrayLike | None = None) -> Array:
         """E loss.
@@ -104,7 +113,7 @@ class PopulationRisk:
         return self._engine.mean_square_gradient(s[:, 0], self.problem.frame.offsets(s)).reshape(shape)
 
     def error(self, m: ArrayLike, e: ArrayLike | None = None, of: str = "value") -> Array:
-        """Absolute error of a result: truncation and quadrature errors, or two standard errors for Sobol points.
+        """Absolute error of a result: truncation and quadrature errors, or three standard errors for Sobol points.
 
         Args:
             m: overlap, as for a call.
