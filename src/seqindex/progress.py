@@ -15,21 +15,23 @@ _INTERVAL = 30.0  # seconds between the lines of a log
 
 
 @contextmanager
-def track(description: str, total: float, show: bool | None = None) -> Iterator[Advance]:
+def track(description: str, total: float, show: bool | Advance | None = None) -> Iterator[Advance]:
     """Show how far a job is on standard error, once it has taken two seconds.
 
     Args:
         description: what is being done.
         total: how much there is to do.
         show: None for a bar on a terminal and nothing elsewhere; True for plain lines where there is no terminal, one
-            every 30 seconds; False for nothing.
+            every 30 seconds; False for nothing; a function to be told instead, which may raise to stop the job.
 
     Example:
         >>> with track("steps", 3, show=False) as advance:
         ...     advance(1)
     """
     terminal = sys.stderr.isatty()
-    if show is False or (show is None and not terminal):
+    if callable(show):
+        yield show
+    elif show is False or (show is None and not terminal):
         yield lambda amount: None
     elif terminal:
         with _bar(description, total) as advance:

@@ -30,7 +30,8 @@ def writable_folder(path: str | Path) -> Path:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise ValueError(f"out must be a folder that can be written to, got {str(folder)!r} ({error.strerror})") from error
+        reason = error.strerror
+        raise ValueError(f"out must be a folder that can be written to, got {str(folder)!r} ({reason})") from error
     return folder
 
 

@@ -1,0 +1,42 @@
+"""The figures of the paper that can be reproduced, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+from matplotlib.figure import Figure as Drawing
+
+from seqindex.paper import fig4, fig5, fig12, fig13
+from seqindex.paper.claim import Claim
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: what is computed, how it is drawn, and what it says of the paper's claims.
+
+    Attributes:
+        title: one line.
+        full: scale of the paper.
+        quick: a small scale that shows the same in seconds.
+        compute: (scale, store, workers, progress) -> Dataset with all numbers behind the picture.
+        draw: Dataset -> Matplotlib figure.
+        claims: Dataset -> rows of the table of claims.
+    """
+
+    title: str
+    full: Any
+    quick: Any
+    compute: Callable[[Any, Path, int | None, bool | None], xr.Dataset]
+    draw: Callable[[xr.Dataset], Drawing]
+    claims: Callable[[xr.Dataset], Sequence[Claim]]
+
+
+FIGURES: dict[str, Figure] = {
+    name: Figure(module.TITLE, module.FULL, module.QUICK, module.compute, module.draw, module.claims)
+    for name, module in {"fig4": fig4, "fig5": fig5, "fig12": fig12, "fig13": fig13}.items()
+}
+"""Figures by name; a new one is one module with these six names, added here."""

@@ -1,0 +1,43 @@
+"""The share of runs that end in the semantic minimum, against omega."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from seqindex.plotting.style import CYCLE, GREY
+
+_MARKERS = "osD^vP"
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
+
+
+def draw_transition(axes: Any, data: xr.Dataset, labels: Sequence[str]) -> None:
+    """Measured shares with one-standard-error bars and fitted curves.
+
+    Args:
+        axes: Matplotlib axes.
+        data: "share", "share_low", "share_high" over (series, omega), NaN where not measured, and "fit" over
+            (series, omega_fit).
+        labels: legend entry of each series.
+    """
+    for index, label in enumerate(labels):
+        one = data.isel(series=index)
+        there = np.isfinite(one["share"].values)
+        omega, share = one["omega"].values[there], one["share"].values[there]
+        bars = np.stack([share - one["share_low"].values[there], one["share_high"].values[there] - share])
+        color, dash = CYCLE[index % len(CYCLE)], _DASHES[index % len(_DASHES)]
+        marker = _MARKERS[index % len(_MARKERS)]
+        style = {"fmt": marker, "color": color, "markersize": 3.8, "elinewidth": 0.9, "capsize": 1.5}
+        axes.errorbar(omega, share, np.abs(bars), **style)
+        axes.plot(one["omega_fit"], one["fit"], color=color, linestyle=dash, linewidth=1.1)
+        axes.plot([], [], color=color, linestyle=dash, marker=marker, markersize=3.8, label=label)
+    axes.set(xlabel=r"weight of the positional part, $\omega$", ylabel="probability of the semantic minimum")
+    axes.set_ylim(-0.03, 1.03)
+
+
+def mark_omega(axes: Any, omega: float, label: str, linestyle: str = "-") -> None:
+    """A vertical line at a predicted omega."""
+    axes.axvline(omega, color=GREY, linestyle=linestyle, linewidth=1.2, label=label, zorder=0)
