@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -172,14 +172,16 @@ def recorded_steps(records: int | Sequence[int], steps: int) -> NDArray[np.int64
         >>> recorded_steps(3, 10).tolist(), recorded_steps([10, 0], 10).tolist()
         ([0, 5, 10], [0, 10])
     """
-    if np.ndim(records) == 0:
+    given: Any = records
+    if not isinstance(given, Iterable) or isinstance(given, str) or getattr(given, "ndim", 1) == 0:
         count = check.integer("records", records, 2)
         if count > steps:
             return np.arange(steps + 1, dtype=np.int64)
         # Whole-number arithmetic: floats cannot hold every step beyond 2**53.
         result = [steps * i // (count - 1) for i in range(count)]
         return np.array(result, dtype=np.int64)
-    chosen = np.unique([check.integer("records", step, 0, steps) for step in np.asarray(records).tolist()])
+    entries = np.asarray(given).tolist() if hasattr(given, "__array__") else list(given)
+    chosen = np.unique([check.integer("records", step, 0, steps) for step in entries])
     if chosen.size == 0:
         raise ValueError("records must name at least one step, got none")
     return chosen.astype(np.int64)

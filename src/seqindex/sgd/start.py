@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -48,13 +49,16 @@ class Start:
         """Overlap m = w.w*/d and encoding coordinates e given exactly (e None: zero).
 
         Raises:
-            ValueError: when drawn, for e of the wrong size or m^2 + |e|^2 > 1.
+            TypeError: m or e that are no real numbers.
+            ValueError: m outside [-1, 1]; when drawn, e of the wrong size or m^2 + |e|^2 > 1.
         """
         check.number("m", m, -1.0, 1.0)
-        parameters = {"m": float(m), "e": None if e is None else np.atleast_1d(np.asarray(e, dtype=float)).tolist()}
+        entries: Any = [e] if np.ndim(e) == 0 else e  # type: ignore[arg-type]
+        given = None if e is None else check.array("e", entries, (None,))
+        parameters = {"m": float(m), "e": None if given is None else given.tolist()}
 
         def sample(frame: Frame, dim: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], float]:
-            s = frame.state(m, e)
+            s = frame.state(m, given)
             return s, math.sqrt(max(0.0, 1.0 - float(s @ s)))
 
         return cls("overlaps", parameters, sample)
@@ -99,9 +103,20 @@ class Start:
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> Start:
-        """Inverse of ``spec``."""
+        """Inverse of ``spec``.
+
+        Raises:
+            TypeError, ValueError: an unknown name, or arguments that this start does not take.
+        """
         makers: dict[str, Callable[..., Start]] = {
             maker.__name__: maker for maker in (cls.random, cls.overlaps, cls.orthogonal, cls.released)
         }
         arguments = {key: value for key, value in spec.items() if key != "name"}
-        return makers[check.choice("start", spec.get("name"), makers)](**arguments)
+        name = check.choice("start", spec.get("name"), makers)
+        signature = inspect.signature(makers[name])
+        try:
+            signature.bind(**arguments)
+        except TypeError:
+            allowed, got = (", ".join(names) or "nothing" for names in (signature.parameters, arguments))
+            raise TypeError(f"start {name!r} takes {allowed}, got {got}") from None
+        return makers[name](**arguments)
