@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 from seqindex.paper.claim import Claim, verdict_of
-from seqindex.paper.transition import ALIGNMENT, OMEGAS, Series, fitted, measure, switches
+from seqindex.paper.jobs import Job
+from seqindex.paper.transition import ALIGNMENT, OMEGAS, Series, series_jobs, summarise, switches
 from seqindex.plotting.style import figure, styled
 from seqindex.plotting.transition import draw_transition, mark_omega
 from seqindex.sgd.start import Start
@@ -28,21 +29,30 @@ class Scale:
 
 
 FULL = Scale(tuple(range(41)), replicas=256)
-QUICK = Scale(tuple(range(4, 34, 3)), replicas=256)
+QUICK = Scale((7, 10, 13, 16, 19, 22, 26), replicas=128)
 RATE = 0.5
 """Large enough that d alone limits the sharpness and the runs are short; the same at both dimensions."""
 
 
-def compute(scale: Scale, store: Path, workers: int | None, progress: bool | None) -> xr.Dataset:
-    """Shares over omega for d = 100 and, beside it, d = 1000, and both losses at d = 100 from the zero start."""
+def _series(scale: Scale) -> list[Series]:
+    """d = 100 with the released settings and both losses, then d = 100 and 1000 alike but for d."""
     omegas, runs = OMEGAS[list(scale.omegas)], scale.replicas
-    series = [
+    return [
         Series("square", 100, 0.05, Start.orthogonal(), omegas, runs),
         Series("norm", 100, 0.05, Start.orthogonal(), omegas, runs),
         Series("square", 100, RATE, Start.random(), omegas, runs),
         Series("square", 1000, RATE, Start.random(), omegas, runs),
     ]
-    data = fitted(measure(series, store, "figure 12", workers, progress))
+
+
+def jobs(scale: Scale) -> list[Job]:
+    """The simulations."""
+    return series_jobs(_series(scale))
+
+
+def compute(scale: Scale, results: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Shares over omega for every series."""
+    data = summarise(_series(scale), results)
     return data.assign(transition=phase_boundary("steepest", ALIGNMENT))
 
 

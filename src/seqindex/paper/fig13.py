@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import xarray as xr
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from seqindex.outcome import Outcome
 from seqindex.paper.claim import CONDITION, CONFIRMED, REFUTED, UNDECIDED, Claim
-from seqindex.paper.jobs import Job, run_jobs
+from seqindex.paper.jobs import Job
 from seqindex.paper.transition import DISTANCE, problem
 from seqindex.plotting.lingering import draw_overlaps
 from seqindex.plotting.style import figure, styled
@@ -33,26 +33,32 @@ class Scale:
 
 
 FULL = Scale(steps=10**8, replicas=20)
-QUICK = Scale(steps=8 * 10**6, replicas=20)
+QUICK = Scale(steps=4 * 10**6, replicas=20)
 
 
-def compute(scale: Scale, store: Path, workers: int | None, progress: bool | None) -> xr.Dataset:
-    """Overlaps of all runs at geometric and at equal steps; a run stops near the semantic minimum."""
+def jobs(scale: Scale) -> list[Job]:
+    """All runs, recorded at geometric and at equal steps; a run stops near the semantic minimum."""
     early = np.geomspace(100, scale.steps, 400).astype(int)
     steps = sorted({0, *early.tolist(), *np.linspace(0, scale.steps, 1601).astype(int).tolist()})
-    job = Job(
-        problem=problem(OMEGA, "square", ALIGNMENT),
-        dim=DIM,
-        learning_rate=RATE,
-        steps=scale.steps,
-        replicas=scale.replicas,
-        seed=13,
-        start=Start.random(),
-        records=tuple(steps),
-        stop=Near([(1.0, 0.0), (-1.0, 0.0)], DISTANCE),
-        history=True,
-    )
-    (runs,) = run_jobs([job], store, "figure 13", workers, progress)
+    return [
+        Job(
+            problem=problem(OMEGA, "square", ALIGNMENT),
+            dim=DIM,
+            learning_rate=RATE,
+            steps=scale.steps,
+            replicas=scale.replicas,
+            seed=13,
+            start=Start.random(),
+            records=tuple(steps),
+            stop=Near([(1.0, 0.0), (-1.0, 0.0)], DISTANCE),
+            history=True,
+        )
+    ]
+
+
+def compute(scale: Scale, results: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Overlaps of all runs, and the phase."""
+    (runs,) = results
     diagram = phase_diagram([ALIGNMENT], [OMEGA])
     phase = PHASES[int(diagram["phase"].values[0, 0])]
     names = ["overlap", "encoding_overlap", "outcome", "end_step"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from seqindex.model.encoding import OppositeEncoding
 from seqindex.model.problem import Problem
 from seqindex.model.target import PositionalSemanticTarget
 from seqindex.paper.claim import CONDITION, CONFIRMED, REFUTED, Claim
+from seqindex.paper.jobs import Job
 from seqindex.plotting.phases import draw_phase_diagram
 from seqindex.plotting.style import styled
 from seqindex.theory.boundaries import phase_boundary
@@ -35,12 +36,17 @@ class Scale:
 
 
 FULL = Scale(points=200, checks=40)
-QUICK = Scale(points=60, checks=8)
+QUICK = Scale(points=60, checks=4)
 SMALLEST, LARGEST = 0.6, 1.4
 """Range of a: all phases occur in it."""
 
 
-def compute(scale: Scale, store: Path, workers: int | None, progress: bool | None) -> xr.Dataset:
+def jobs(scale: Scale) -> list[Job]:
+    """No simulations."""
+    return []
+
+
+def compute(scale: Scale, results: Sequence[xr.Dataset]) -> xr.Dataset:
     """The diagram of the square loss, boundaries of the norm loss, special alignments, and an independent check."""
     alignment = np.linspace(SMALLEST, LARGEST, scale.points)
     data = phase_diagram(alignment, np.linspace(0.0, 1.0, scale.points))
@@ -113,7 +119,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "F4",
             "figure 4",
             "six regions over (a, omega)",
-            "four explicit boundaries; two minima coexist only for a > "
+            "four explicit boundaries; the two corners coexist as minima only for a > "
             f"{float(data['coexistence_from']):.4f}; the steepest direction switches only for a > "
             f"{float(data['switch_from']):.4f}",
             f"regions found: {', '.join(name.replace('_', ' ') for name in present)}; minima agree with a search over "

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 from seqindex.paper.claim import CONDITION, CONFIRMED, REFUTED, Claim, verdict_of
-from seqindex.paper.jobs import Job, run_jobs
-from seqindex.paper.transition import ALIGNMENT, OMEGAS, Series, fitted, measure, problem
+from seqindex.paper.jobs import Job
+from seqindex.paper.transition import ALIGNMENT, OMEGAS, Series, problem, series_jobs, summarise
 from seqindex.plotting.landscape import draw_landscape
 from seqindex.plotting.style import figure, styled
 from seqindex.plotting.transition import draw_transition, mark_omega
@@ -43,13 +43,13 @@ class Scale:
 
 _ALL = tuple(range(41))
 FULL = Scale(161, _ALL, (_ALL, tuple(range(11, 22))), 64)
-QUICK = Scale(61, (7, 12, 14, 16, 18, 20, 24), ((12, 14, 16, 18, 20), ()), 64)
+QUICK = Scale(61, (7, 13, 16, 19, 24), ((13, 16, 19), ()), 64)
 RELEASED_RATE, UNIFORM_RATE = 0.05, 0.5
 _TRAJECTORIES = 10
 
 
-def compute(scale: Scale, store: Path, workers: int | None, progress: bool | None) -> xr.Dataset:
-    """Landscape with minima and trajectories; shares over omega for every series; the predicted transitions."""
+def _series(scale: Scale) -> list[Series]:
+    """The released settings with both losses, then the uniform start at growing d."""
     omegas, zero, uniform = OMEGAS[list(scale.omegas)], Start.orthogonal(), Start.random()
     series = [Series(loss, 1000, RELEASED_RATE, zero, omegas, scale.replicas) for loss in ("square", "norm")]
     series.append(Series("square", 1000, UNIFORM_RATE, uniform, omegas, scale.replicas))
@@ -57,14 +57,26 @@ def compute(scale: Scale, store: Path, workers: int | None, progress: bool | Non
         if indices:
             chosen = OMEGAS[list(indices)]
             series.append(Series("square", dim, UNIFORM_RATE, uniform, chosen, scale.replicas))
-    data = fitted(measure(series, store, "figure 5", workers, progress))
+    return series
+
+
+def jobs(scale: Scale) -> list[Job]:
+    """The trajectories of the landscape, then all series."""
+    start = Start.random()
+    drawn = Job(problem(OMEGA, "square"), 1000, RELEASED_RATE, 10**6, _TRAJECTORIES, 5, start, 401, history=True)
+    return [drawn, *series_jobs(_series(scale))]
+
+
+def compute(scale: Scale, results: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Landscape with minima and trajectories; shares over omega for every series; the predicted transitions."""
+    data = summarise(_series(scale), results[1:])
     transitions = [phase_boundary("steepest", ALIGNMENT, loss=loss) for loss in ("square", "norm")]
-    return data.merge(_landscape(scale.grid, store, workers)).assign(
+    return data.merge(_landscape(scale.grid, results[0])).assign(
         transition_square=transitions[0], transition_norm=transitions[1]
     )
 
 
-def _landscape(points: int, store: Path, workers: int | None) -> xr.Dataset:
+def _landscape(points: int, runs: xr.Dataset) -> xr.Dataset:
     risk = PopulationRisk(problem(OMEGA, "square"))
     # Rows of constant e that end on the circle: the risk is a polynomial in m at each e.
     e = np.sin(np.linspace(-0.5 * np.pi, 0.5 * np.pi, points))[:, None]
@@ -73,10 +85,6 @@ def _landscape(points: int, store: Path, workers: int | None) -> xr.Dataset:
     lowest = [point for point in critical_points(risk) if point.kind == "minimum"]
     hessian = risk.hessian(0.0, 0.0)
     eigenvalues, directions = np.linalg.eigh(hessian)
-    job = Job(
-        problem(OMEGA, "square"), 1000, RELEASED_RATE, 10**6, _TRAJECTORIES, 5, Start.random(), 401, history=True
-    )  # fmt: skip
-    (runs,) = run_jobs([job], store, "trajectories", workers, False)
     dims = ("run", "trajectory_record")
     return xr.Dataset(
         {

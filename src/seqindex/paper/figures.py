@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import xarray as xr
@@ -12,6 +11,7 @@ from matplotlib.figure import Figure as Drawing
 
 from seqindex.paper import fig4, fig5, fig12, fig13
 from seqindex.paper.claim import Claim
+from seqindex.paper.jobs import Job
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Figure:
         title: one line.
         full: scale of the paper.
         quick: a small scale that shows the same in seconds.
-        compute: (scale, store, workers, progress) -> Dataset with all numbers behind the picture.
+        jobs: scale -> simulations that are needed.
+        compute: (scale, their results) -> Dataset with all numbers behind the picture.
         draw: Dataset -> Matplotlib figure.
         claims: Dataset -> rows of the table of claims.
     """
@@ -30,13 +31,14 @@ class Figure:
     title: str
     full: Any
     quick: Any
-    compute: Callable[[Any, Path, int | None, bool | None], xr.Dataset]
+    jobs: Callable[[Any], list[Job]]
+    compute: Callable[[Any, Sequence[xr.Dataset]], xr.Dataset]
     draw: Callable[[xr.Dataset], Drawing]
     claims: Callable[[xr.Dataset], Sequence[Claim]]
 
 
 FIGURES: dict[str, Figure] = {
-    name: Figure(module.TITLE, module.FULL, module.QUICK, module.compute, module.draw, module.claims)
+    name: Figure(module.TITLE, module.FULL, module.QUICK, module.jobs, module.compute, module.draw, module.claims)
     for name, module in {"fig4": fig4, "fig5": fig5, "fig12": fig12, "fig13": fig13}.items()
 }
-"""Figures by name; a new one is one module with these six names, added here."""
+"""Figures by name; a new one is one module with these seven names, added here."""

@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +24,9 @@ from seqindex.sgd.stop import Near
 from seqindex.storage import save_dataset
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Job:
-    """Arguments of one call of ``sgd``; ``history`` keeps all records, not only the last."""
+    """Arguments of one call of ``sgd``; ``history`` keeps all records, not only the last.  Equal if the keys are."""
 
     problem: Problem
     dim: int
@@ -38,6 +38,12 @@ class Job:
     records: int | tuple[int, ...]
     stop: Near | None = None
     history: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Job) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
 
     def key(self) -> str:
         """A name that changes with anything that changes the result."""
@@ -67,48 +73,64 @@ class Job:
         return (runs if self.history else runs.isel(record=[-1])).assign_attrs(job=self.key())
 
 
-def run_jobs(
-    jobs: Sequence[Job], store: Path, description: str, workers: int | None = None, progress: bool | None = None
-) -> list[xr.Dataset]:
-    """Results of the jobs, in their order, from ``store`` where they are there and whole.
+def finished(
+    jobs: Sequence[Job], store: Path, workers: int | None = None, progress: bool | None = None
+) -> Iterator[Job | None]:
+    """Run the jobs, the longest first, and yield each once its result is in ``store``.
+
+    Kept results come first, then None once the others are under way, so that the caller can do something meanwhile.
 
     On Ctrl-C the jobs under way stop within a moment; those that are done stay in the store.
     """
     store.mkdir(parents=True, exist_ok=True)
-    found = {index: _load(store, job) for index, job in enumerate(jobs)}
-    results = {index: data for index, data in found.items() if data is not None}
-    todo = sorted(set(range(len(jobs))) - set(results), key=lambda index: -jobs[index].steps)
+    kept = [job for job in jobs if load(store, job) is not None]
+    yield from kept
+    todo = sorted(set(jobs) - set(kept), key=lambda job: (-job.steps, job.key()))
+    if not todo:
+        yield None
+        return
     cancelled = threading.Event()
 
     def tick(steps: float) -> None:
         if cancelled.is_set():
             raise KeyboardInterrupt
 
-    def work(index: int) -> xr.Dataset:
+    def work(job: Job) -> None:
         tick(0)
-        data = jobs[index].run(tick)
-        save_dataset(data, store / f"{jobs[index].key()}.nc")
-        return data
+        save_dataset(job.run(tick), store / f"{job.key()}.nc")
 
-    total = sum(jobs[index].steps for index in todo)
-    with ThreadPoolExecutor(workers or os.cpu_count()) as pool, track(description, max(total, 1), progress) as advance:
-        futures: dict[Future[xr.Dataset], int] = {pool.submit(work, index): index for index in todo}
+    total = sum(job.steps for job in todo)
+    with track("simulations", total, progress) as advance, ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        futures = {pool.submit(work, job): job for job in todo}
         try:
+            yield None
             for future in as_completed(futures):
-                index = futures[future]
-                results[index] = future.result()
-                advance(jobs[index].steps)
+                future.result()
+                advance(futures[future].steps)
+                yield futures[future]
         except BaseException:
             cancelled.set()
             pool.shutdown(cancel_futures=True)
             raise
-    return [results[index] for index in range(len(jobs))]
 
 
-def _load(store: Path, job: Job) -> xr.Dataset | None:
+def results(jobs: Sequence[Job], store: Path) -> list[xr.Dataset]:
+    """Results of finished jobs, in their order.
+
+    Raises:
+        FileNotFoundError: one is not in the store.
+    """
+    found = [load(store, job) for job in jobs]
+    if any(data is None for data in found):
+        raise FileNotFoundError(f"{store} must hold the results of all jobs; it was changed while they ran")
+    return [data for data in found if data is not None]
+
+
+def load(store: Path, job: Job) -> xr.Dataset | None:
+    """The result of a job, or None where it is absent, damaged or of other settings."""
     path = store / f"{job.key()}.nc"
     try:
         with xr.open_dataset(path, engine="h5netcdf") as data:
             return data.load() if data.attrs.get("job") == job.key() else None
-    except (OSError, ValueError, KeyError):  # absent, truncated or foreign: computed again
+    except (OSError, ValueError, KeyError):
         return None

@@ -13,7 +13,8 @@ import xarray as xr
 import seqindex
 from seqindex import check
 from seqindex.paper.claim import Claim, markdown_table
-from seqindex.paper.figures import FIGURES, Figure
+from seqindex.paper.figures import FIGURES
+from seqindex.paper.jobs import Job, finished, results
 from seqindex.storage import save_dataset, save_figure, writable_folder, write_whole
 
 
@@ -56,45 +57,61 @@ def reproduce(
     if workers is not None:
         check.integer("workers", workers, 1)
     folder = writable_folder(out)
-    claims: list[Claim] = []
+    store = folder / "runs"
+    if fresh and store.is_dir():
+        _empty(store)
+    found: dict[str, list[Claim]] = {}
+    todo = {}
     for name in chosen:
-        begin = time.perf_counter()
-        figure = FIGURES[name]
-        data = None if fresh else _kept(folder / f"{name}.nc", figure, quick)
-        how = "kept from an earlier run" if data is not None else ""
+        scale = FIGURES[name].quick if quick else FIGURES[name].full
+        data = None if fresh else _kept(folder / f"{name}.nc", FIGURES[name].title, scale)
         if data is None:
-            store = folder / "runs"
-            if fresh and store.is_dir():
-                _empty(store)
-            data = figure.compute(figure.quick if quick else figure.full, store, workers, progress)
-            how = f"{time.perf_counter() - begin:.0f} s"
-            # Numbers are safe before anything is drawn.
-            save_dataset(data.assign_attrs(_identity(figure, quick)), folder / f"{name}.nc")
-        save_figure(figure.draw(data), folder / name)
-        claims += figure.claims(data)
-        _write_text(folder / "claims.md", markdown_table(claims))
-        say(f"{name}: {figure.title} ({how}) -> {folder / name}.png, .pdf, .nc")
+            todo[name] = (scale, FIGURES[name].jobs(scale))
+        else:
+            found[name] = _finish(name, data, folder)
+            say(f"{name}: {FIGURES[name].title} (kept from an earlier run) -> {folder / name}.png, .pdf, .nc")
+    ready: set[Job] = set()
+    begin = time.perf_counter()
+    every = list(dict.fromkeys(job for _, jobs in todo.values() for job in jobs))
+    for job in finished(every, store, workers, progress):
+        if job is not None:
+            ready.add(job)
+        # A figure is drawn as soon as its simulations are done; one without any at once.
+        for name in [name for name, (_, jobs) in todo.items() if ready.issuperset(jobs)]:
+            scale, jobs = todo.pop(name)
+            data = FIGURES[name].compute(scale, results(jobs, store))
+            data = data.assign_attrs(_identity(FIGURES[name].title, scale))
+            save_dataset(data, folder / f"{name}.nc")  # numbers are safe before anything is drawn
+            found[name] = _finish(name, data, folder)
+            took = time.perf_counter() - begin
+            say(f"{name}: {FIGURES[name].title} (after {took:.0f} s) -> {folder / name}.png, .pdf, .nc")
+    claims = [claim for name in chosen for claim in found[name]]
+    _write_text(folder / "claims.md", markdown_table(claims))
     _write_text(folder / "claims.json", json.dumps([asdict(claim) for claim in claims], indent=1, ensure_ascii=False))
     return claims
 
 
-def _write_text(path: Path, text: str) -> None:
-    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+def _finish(name: str, data: xr.Dataset, folder: Path) -> list[Claim]:
+    save_figure(FIGURES[name].draw(data), folder / name)
+    return list(FIGURES[name].claims(data))
 
 
-def _identity(figure: Figure, quick: bool) -> dict[str, str]:
-    scale = figure.quick if quick else figure.full
-    return {"title": figure.title, "scale": repr(scale), "seqindex_version": seqindex.__version__}
+def _identity(title: str, scale: object) -> dict[str, str]:
+    return {"title": title, "scale": repr(scale), "seqindex_version": seqindex.__version__}
 
 
-def _kept(path: Path, figure: Figure, quick: bool) -> xr.Dataset | None:
+def _kept(path: Path, title: str, scale: object) -> xr.Dataset | None:
     """The numbers of an earlier run with the same settings, if they are there and whole."""
     try:
         with xr.open_dataset(path, engine="h5netcdf") as data:
-            same = all(data.attrs.get(key) == value for key, value in _identity(figure, quick).items())
+            same = all(data.attrs.get(key) == value for key, value in _identity(title, scale).items())
             return data.load() if same else None
     except (OSError, ValueError, KeyError):
         return None
+
+
+def _write_text(path: Path, text: str) -> None:
+    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def _empty(store: Path) -> None:

@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from seqindex.model.encoding import OppositeEncoding
 from seqindex.model.problem import Problem
 from seqindex.model.target import PositionalSemanticTarget
 from seqindex.outcome import Outcome
-from seqindex.paper.jobs import Job, run_jobs
+from seqindex.paper.jobs import Job
 from seqindex.sgd.start import Start
 from seqindex.sgd.stop import Near
 from seqindex.theory.boundaries import phase_boundary
@@ -76,14 +75,21 @@ def minima(omega: float, loss: str) -> list[tuple[float, float]]:
     return points
 
 
-def measure(
-    series: Sequence[Series], store: Path, description: str, workers: int | None, progress: bool | None
-) -> xr.Dataset:
-    """Run all series; returns counts and end points over (series, omega), NaN or 0 runs where a series has no omega."""
+def series_jobs(series: Sequence[Series]) -> list[Job]:
+    """The simulations of all series, in the order of ``_places``."""
+    omegas, places = _places(series)
+    return [_job(series[i], float(omegas[j]), seed=1000 * i + j) for i, j in places]
+
+
+def _places(series: Sequence[Series]) -> tuple[NDArray[np.float64], list[tuple[int, int]]]:
+    """All values of omega, and the (series, omega) indices that are simulated."""
     omegas = np.unique(np.concatenate([one.omegas for one in series]))
-    places = [(i, int(np.searchsorted(omegas, omega))) for i, one in enumerate(series) for omega in one.omegas]
-    jobs = [_job(series[i], float(omegas[j]), seed=1000 * i + j) for i, j in places]
-    results = run_jobs(jobs, store, description, workers, progress)
+    return omegas, [(i, int(np.searchsorted(omegas, omega))) for i, one in enumerate(series) for omega in one.omegas]
+
+
+def summarise(series: Sequence[Series], results: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Counts over (series, omega) from the results of ``series_jobs``; 0 runs where a series has no such omega."""
+    omegas, places = _places(series)
     shape = (len(series), len(omegas))
     runs, semantic, converged = (np.zeros(shape, dtype=np.int64) for _ in range(3))
     time = np.full(shape, np.nan)
@@ -94,22 +100,24 @@ def measure(
         converged[i, j] = int((data["outcome"].values == Outcome.CONVERGED).sum())
         time[i, j] = float(np.median(data["end_step"].values)) * series[i].learning_rate / series[i].dim
     dims = ("series", "omega")
-    return xr.Dataset(
-        {
-            "runs": (dims, runs, {"long_name": "number of runs"}),
-            "semantic": (dims, semantic, {"long_name": "runs that ended with |m| > |e|"}),
-            "converged": (dims, converged, {"long_name": f"runs that came within {DISTANCE} of a minimum"}),
-            "end_time": (dims, time, {"long_name": "median time t = gamma step / d of convergence"}),
-        },
-        {
-            "series": [one.label for one in series],
-            "omega": omegas,
-            "loss": ("series", [one.loss for one in series]),
-            "dim": ("series", [one.dim for one in series]),
-            "learning_rate": ("series", [one.learning_rate for one in series]),
-            "start": ("series", [one.start.name for one in series]),
-        },
-        {"alignment": ALIGNMENT, "horizon": HORIZON, "distance": DISTANCE},
+    return _fitted(
+        xr.Dataset(
+            {
+                "runs": (dims, runs, {"long_name": "number of runs"}),
+                "semantic": (dims, semantic, {"long_name": "runs that ended with |m| > |e|"}),
+                "converged": (dims, converged, {"long_name": f"runs that came within {DISTANCE} of a minimum"}),
+                "end_time": (dims, time, {"long_name": "median time t = gamma step / d of convergence"}),
+            },
+            {
+                "series": [one.label for one in series],
+                "omega": omegas,
+                "loss": ("series", [one.loss for one in series]),
+                "dim": ("series", [one.dim for one in series]),
+                "learning_rate": ("series", [one.learning_rate for one in series]),
+                "start": ("series", [one.start.name for one in series]),
+            },
+            {"alignment": ALIGNMENT, "horizon": HORIZON, "distance": DISTANCE},
+        )
     )
 
 
@@ -189,7 +197,7 @@ def binomial_interval(successes: NDArray[np.int64], runs: NDArray[np.int64]) -> 
     return np.stack([np.maximum(middle - half, 0.0), middle + half])
 
 
-def fitted(data: xr.Dataset) -> xr.Dataset:
+def _fitted(data: xr.Dataset) -> xr.Dataset:
     """Add shares, their intervals, and the fitted curves that the drawings show."""
     runs = data["runs"].values
     share = np.where(runs > 0, data["semantic"].values / np.maximum(runs, 1), np.nan)
