@@ -15,16 +15,21 @@ from numpy.typing import NDArray
 from seqindex.gaussian.quadrature import trapezoid
 from seqindex.model.problem import Problem
 from seqindex.theory.mehler import require_finite
-from seqindex.theory.path import SPREADS, chunks, clamped, noise_terms, path_terms
+from seqindex.theory.path import SPREADS, FieldLoss, chunks, clamped, noise_terms, path_terms
 
 Array = NDArray[np.float64]
 STEP = 0.2
 """Spacing of the grid over (z*, z)."""
 EXTENT = 6.0
-PATH_STEP = 0.3
-"""Spacing of the grid over (z*, xi) that serves where the density is too narrow for the grid over (z*, z)."""
-RESOLVED = 0.95
-"""Widths sqrt(1 - m^2) down to this many steps are resolved: the trapezoid rule errs by 2 exp(-2 pi^2 0.95^2) = 4e-8."""
+PATH_STEPS = (0.1, 0.5)
+"""Spacings of the grid over z* and xi that serves where the density is too narrow for the grid over (z*, z).
+
+As |m| -> 1 the kink lies in z* alone, so that these nodes must be dense."""
+RESOLVED = 1.2
+"""Widths sqrt(1 - m^2) down to this many steps are resolved: the trapezoid rule errs by 1e-12 there, or 4e-9 for
+second derivatives."""
+_FLOOR = 1e-7
+"""What the ends of the grid and the narrowest density may cost, relative to the loss."""
 _BATCH = 128
 
 
@@ -41,8 +46,8 @@ class PairRisk:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         reach = float(np.linalg.norm(problem.frame.positions, axis=1).max())
-        self._fine = _Grid(problem, STEP, PATH_STEP, EXTENT, reach)
-        self._coarse = _Grid(problem, 2.0 * STEP, 2.0 * PATH_STEP, EXTENT, reach)
+        self._fine = _Grid(problem, STEP, PATH_STEPS, reach)
+        self._coarse = _Grid(problem, 2.0 * STEP, (2.0 * PATH_STEPS[0], 1.6 * PATH_STEPS[1]), reach)
 
     def derivatives(self, m: Array, shifts: Array, order: int) -> Array:
         """Derivatives of the risk in (m, shifts), shape (N,) + (1 + L,) * order."""
@@ -51,10 +56,12 @@ class PairRisk:
     def error(self, m: Array, shifts: Array, order: int) -> Array:
         """Change on a grid of twice the spacing, plus what the distance from |m| = 1 changes."""
         fine = self._fine.derivatives(m, shifts, order)
-        error = np.abs(fine - self._coarse.derivatives(m, shifts, order))
+        scale = self._fine.derivatives(m, shifts, 0).reshape(-1, *(1,) * order)
+        error = np.abs(fine - self._coarse.derivatives(m, shifts, order)) + _FLOOR * scale
         for index, (x, shift) in enumerate(zip(m, shifts, strict=True)):
             if clamped(float(x), order) != x:
-                error[index] += np.abs(self._fine.path(clamped(float(x), order, 2.0**0.5), shift, order) - fine[index])
+                further = self._fine.path(clamped(float(x), order, 2.0**0.5), shift, order)
+                error[index] += 2.0 * np.abs(further - fine[index])
         return error
 
     def mean_square_gradient(self, m: Array, shifts: Array) -> Array:
@@ -63,21 +70,23 @@ class PairRisk:
 
     def mean_square_gradient_error(self, m: Array, shifts: Array) -> Array:
         """Its absolute error, shape (N,)."""
-        return np.abs(self._fine.noise(m, shifts) - self._coarse.noise(m, shifts))
+        noise = self._fine.noise(m, shifts)
+        return np.abs(noise - self._coarse.noise(m, shifts)) + _FLOOR * noise
 
 
 class _Grid:
     """One resolution: tables of the loss, lazily of |c|^2, and the fallback near |m| = 1."""
 
-    def __init__(self, problem: Problem, step: float, path_step: float, extent: float, reach: float) -> None:
+    def __init__(self, problem: Problem, step: float, path_steps: tuple[float, float], reach: float) -> None:
         self.problem = problem
         self.length = problem.length
         self.step = step
-        self.path_step = path_step
-        self.targets = trapezoid(step, extent).nodes
-        self.students = trapezoid(step, extent + reach).nodes
-        target = problem.target(self._mesh(self.targets))
-        require_finite(np.moveaxis(target, -1, 0), self.targets)
+        self.targets = trapezoid(step, EXTENT).nodes
+        self.students = trapezoid(step, EXTENT + reach).nodes
+        self._path_rules = trapezoid(path_steps[0], EXTENT), trapezoid(path_steps[1], EXTENT)
+        for nodes in (self.targets, self._path_rules[0].nodes):
+            require_finite(np.moveaxis(problem.target(self._mesh(nodes)), -1, 0), nodes)
+        self._field_loss = FieldLoss(problem)
         self._loss = self._table(noise=False)
         self._noise: Array | None = None
 
@@ -176,19 +185,17 @@ class _Grid:
 
     def _path_sum(self, m: float, shift: Array, order: int | None) -> Array:
         """Sum over the grid of derivatives, or of |c|^2 where ``order`` is None."""
-        rule = trapezoid(self.path_step, EXTENT)
-        xi = self._mesh(rule.nodes).reshape(-1, self.length)
-        weights = np.prod(self._mesh(rule.weights).reshape(-1, self.length), axis=1)
+        zstar, xi = (self._mesh(rule.nodes).reshape(-1, self.length) for rule in self._path_rules)
+        outer, inner = (np.prod(self._mesh(rule.weights).reshape(-1, self.length), axis=1) for rule in self._path_rules)
+        labels = self.problem.target(zstar)
+        spread = SPREADS[self.problem.loss.name]
         total = np.zeros((1 + self.length,) * (order or 0))
-        per_target = max(1, next(chunks(2**40, self.length)).stop // len(xi))
-        for start in range(0, len(xi), per_target):
-            fixed = xi[start : start + per_target]
-            zstar = np.repeat(fixed, len(xi), axis=0)
-            moving = np.tile(xi, (len(fixed), 1))
+        for part in chunks(len(zstar), len(xi)):
+            repeated = np.repeat(labels[part], len(xi), axis=0), np.repeat(zstar[part], len(xi), axis=0)
+            moving = np.tile(xi, (len(labels[part]), 1))
             if order is None:
-                terms = noise_terms(self.problem, zstar, moving, m, shift)
+                terms = noise_terms(self._field_loss, *repeated, moving, m, shift)
             else:
-                terms = path_terms(self.problem, zstar, moving, m, shift, order, SPREADS[self.problem.loss.name])
-            joint = np.repeat(weights[start : start + per_target], len(xi)) * np.tile(weights, len(fixed))
-            total += np.tensordot(joint, terms, axes=(0, 0))
+                terms = path_terms(self._field_loss, *repeated, moving, m, shift, order, spread)
+            total += np.tensordot(np.outer(outer[part], inner).ravel(), terms, axes=(0, 0))
         return total

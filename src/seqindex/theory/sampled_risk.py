@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from seqindex.gaussian.sobol import sobol_normals
 from seqindex.model.problem import Problem
-from seqindex.theory.path import SPREADS, chunks, clamped, noise_terms, path_terms
+from seqindex.theory.path import SPREADS, FieldLoss, chunks, clamped, noise_terms, path_terms
 
 Array = NDArray[np.float64]
+_KEPT = 2**26
+"""Labels kept in memory (half a gigabyte)."""
 
 
 class SampledRisk:
@@ -32,17 +34,25 @@ class SampledRisk:
 
     def __init__(self, problem: Problem, points: int, scrambles: int, seed: int) -> None:
         self.problem = problem
+        self._loss = FieldLoss(problem)
         length = problem.length
         normals = sobol_normals(2 * length, points, scrambles, seed)
-        self._zstar = np.concatenate([normals[..., :length]] * 2, axis=1)
-        self._xi = np.concatenate([normals[..., length:], -normals[..., length:]], axis=1)
-        half = normals[..., :length].reshape(-1, length)
-        for part in chunks(len(half), length):
-            values = problem.target(half[part])
-            bad = np.argwhere(~np.isfinite(values))
-            if len(bad):
-                z = ", ".join(f"{x:.4g}" for x in half[part][bad[0, 0]])
-                raise ValueError(f"target must be finite for every z*, got {values[tuple(bad[0])]} at z* = ({z})")
+        self._zstar, self._xi = normals[..., :length], normals[..., length:]
+        size = normals.shape[0] * normals.shape[1] * problem.target.outputs
+        # Labels do not depend on the overlaps: kept where they fit in memory, and always computed once as a check.
+        self._labels = [self._checked(z) for z in self._zstar] if size <= _KEPT else None
+        if self._labels is None:
+            for z in self._zstar:
+                self._checked(z)
+
+    def _checked(self, zstar: Array) -> Array:
+        """Labels of fields (n, L)."""
+        labels = self.problem.target(zstar)
+        bad = np.argwhere(~np.isfinite(labels))
+        if len(bad):
+            z = ", ".join(f"{x:.4g}" for x in zstar[bad[0, 0]])
+            raise ValueError(f"target must be finite for every z*, got {labels[tuple(bad[0])]} at z* = ({z})")
+        return labels
 
     def derivatives(self, m: Array, shifts: Array, order: int) -> Array:
         """Means over all points, shape (N,) + (1 + L,) * order."""
@@ -64,28 +74,32 @@ class SampledRisk:
     def _over_points(m: Array, shifts: Array, function: Callable[[float, Array], Array]) -> Array:
         return np.stack([function(float(x), shift) for x, shift in zip(m, shifts, strict=True)])
 
-    def _derivative(self, m: float, shift: Array, order: int, spread: float | None = None) -> tuple[Array, Array]:
-        m = clamped(m, order)
-        return self._average(lambda z, xi: path_terms(self.problem, z, xi, m, shift, order, spread))
+    def _derivative(self, m: float, shift: Array, order: int, widening: float = 1.0) -> tuple[Array, Array]:
+        m, spread = clamped(m, order), widening * SPREADS[self.problem.loss.name]
+        return self._average(lambda y, z, xi: path_terms(self._loss, y, z, xi, m, shift, order, spread))
 
     def _derivative_error(self, m: float, shift: Array, order: int) -> Array:
         mean, deviation = self._derivative(m, shift, order)
         error = 3.0 * deviation
         if order == 2:  # the bias of a central difference is a third of what doubling its step changes
-            wider = self._derivative(m, shift, order, 2.0 * SPREADS[self.problem.loss.name])[0]
+            wider = self._derivative(m, shift, order, 2.0)[0]
             error = error + np.abs(wider - mean)
         if clamped(m, order) != m:
             further = self._derivative(clamped(m, order, 2.0**0.5), shift, order)[0]
-            error = error + np.abs(further - mean)
+            error = error + 2.0 * np.abs(further - mean)
         return error
 
     def _noise(self, m: float, shift: Array) -> tuple[Array, Array]:
-        return self._average(lambda z, xi: noise_terms(self.problem, z, xi, m, shift))
+        return self._average(lambda y, z, xi: noise_terms(self._loss, y, z, xi, m, shift))
 
-    def _average(self, terms: Callable[[Array, Array], Array]) -> tuple[Array, Array]:
-        """Mean and standard error over the scrambles."""
+    def _average(self, terms: Callable[[Array, Array, Array], Array]) -> tuple[Array, Array]:
+        """Mean and standard error over the scrambles, each with xi and -xi."""
         means = []
-        for zstar, xi in zip(self._zstar, self._xi, strict=True):
-            sums = [terms(zstar[part], xi[part]).sum(0) for part in chunks(len(zstar), self.problem.length)]
-            means.append(sum(sums[1:], start=sums[0]) / len(zstar))
+        for index, (zstar, xi) in enumerate(zip(self._zstar, self._xi, strict=True)):
+            labels = self.problem.target(zstar) if self._labels is None else self._labels[index]
+            total: Array | float = 0.0
+            for part in chunks(len(zstar), self.problem.length + self.problem.target.outputs):
+                y, z, x = labels[part], zstar[part], xi[part]
+                total = total + terms(y, z, x).sum(0) + terms(y, z, -x).sum(0)
+            means.append(total / (2.0 * len(zstar)))
         return np.mean(means, axis=0), np.std(means, axis=0, ddof=1) / np.sqrt(len(means))
