@@ -29,7 +29,7 @@ class Scale:
 
 
 FULL = Scale(tuple(range(41)), replicas=256)
-QUICK = Scale((7, 10, 13, 16, 19, 22, 26), replicas=128)
+QUICK = Scale((7, 10, 13, 16, 19, 22, 26), replicas=64)
 RATE = 0.5
 """Large enough that d alone limits the sharpness and the runs are short; the same at both dimensions."""
 

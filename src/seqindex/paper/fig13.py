@@ -33,7 +33,7 @@ class Scale:
 
 
 FULL = Scale(steps=10**8, replicas=20)
-QUICK = Scale(steps=4 * 10**6, replicas=20)
+QUICK = Scale(steps=2 * 10**6, replicas=20)
 
 
 def jobs(scale: Scale) -> list[Job]:

@@ -98,11 +98,13 @@ def draw(data: xr.Dataset) -> Figure:
     """The map, with the two norm-loss boundaries that can be compared as points."""
     drawing = draw_phase_diagram(data)
     axes = drawing.axes[0]
+    handles = []
     for kind, marker in zip(_NORM, "os", strict=True):
         one = data["norm_boundary"].sel(kind=kind)
         label = f"norm loss: {kind.replace('_', ' ')}"
         style: dict[str, Any] = {"color": "white", "markeredgecolor": "black", "markersize": 5}
-        axes.plot(one["norm_alignment"], one, marker, label=label, **style)
+        handles += axes.plot(one["norm_alignment"], one, marker, label=label, **style)
+    axes.legend(handles=handles, loc="lower right", frameon=True, facecolor="white")
     return drawing
 
 

@@ -48,10 +48,10 @@ def reproduce(
         ValueError: an unknown figure, or a folder that cannot be written to.
 
     Example:
-        >>> import tempfile
-        >>> claims = reproduce(["fig4"], tempfile.mkdtemp(), quick=True, progress=False)
-        >>> claims[0].where
-        'figure 4'
+        >>> reproduce(["fig44"])
+        Traceback (most recent call last):
+        ...
+        ValueError: figure must be one of 'fig4', 'fig5', 'fig12', 'fig13', got 'fig44'; did you mean 'fig4'?
     """
     chosen = list(dict.fromkeys(check.choice("figure", name, FIGURES) for name in names)) or list(FIGURES)
     if workers is not None:

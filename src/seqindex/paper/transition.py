@@ -49,8 +49,7 @@ class Series:
     def label(self) -> str:
         """Name in legends and tables."""
         start = {"orthogonal": "zero", "random": "uniform"}[self.start.name]
-        power = round(math.log10(self.dim))
-        return f"{self.loss} loss, {start} start, d = 10^{power}, rate {self.learning_rate:g}"
+        return f"{self.loss} loss, {start} start, d = {self.dim}, rate {self.learning_rate:g}"
 
 
 def problem(omega: float, loss: str, alignment: float = ALIGNMENT) -> Problem:

@@ -27,5 +27,6 @@ def draw_overlaps(axes: Any, runs: xr.Dataset) -> None:
         for run in values:
             axes.plot(step, run, color=color, linestyle=dash, linewidth=0.8, alpha=0.6)
         axes.plot([], [], color=color, linestyle=dash, label=label)
+    axes.set_xlim(step[-1] / 1e4, step[-1])
     axes.set(xscale="log", xlabel="steps", ylabel="overlap", ylim=(-0.02, 1.02))
     axes.legend(loc="upper left")

@@ -1,0 +1,185 @@
+"""The figures: fits, stored simulations, resumption, and the physics at small size."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.stats import binomtest, norm
+
+from seqindex.paper import fig4, fig5, fig12, fig13, jobs, reproduce, transition
+from seqindex.paper.claim import Claim, markdown_table, verdict_of
+from seqindex.paper.figures import FIGURES
+from seqindex.sgd.start import Start
+from seqindex.sgd.stop import Near
+
+TINY = {
+    "fig4": fig4.Scale(points=9, checks=1),
+    "fig5": fig5.Scale(15, (7, 16, 24), ((), ()), 8),
+    "fig12": fig12.Scale((4, 16, 30), 8),
+    "fig13": fig13.Scale(20_000, 3),
+}
+
+
+def small_job(**changes: object) -> jobs.Job:
+    job = jobs.Job(transition.problem(0.6, "square"), 50, 0.5, 20, 3, 1, Start.random(), 3)
+    return dataclasses.replace(job, **changes)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every figure at a size of about a second."""
+    monkeypatch.setattr(fig5, "RELEASED_RATE", 0.5)
+    for name, scale in TINY.items():
+        monkeypatch.setitem(FIGURES, name, dataclasses.replace(FIGURES[name], quick=scale))
+
+
+def test_fit_errors_cover_the_truth():
+    """Over 100 synthetic experiments the pulls have mean 0 and spread 1 (each bound 4 standard errors)."""
+    rng = np.random.default_rng(0)
+    omega, runs = np.linspace(0.4, 1.0, 41), np.full(41, 64)
+    pulls = []
+    for _ in range(100):
+        counts = rng.binomial(runs, norm.cdf((0.64 - omega) / 0.04))
+        fit = transition.fit_switch(omega, counts, runs)
+        pulls.append([(fit.middle - 0.64) / fit.middle_error, (fit.width - 0.04) / fit.width_error])
+    mean, spread = np.mean(pulls, 0), np.std(pulls, 0)
+    assert np.all(np.abs(mean) < 0.4 + 0.25)  # the width's estimate is biased low by a quarter of its error
+    assert np.all(np.abs(spread - 1.0) < 4.0 / math.sqrt(200))
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 64), (1, 64), (30, 64), (64, 64)])
+def test_binomial_interval_is_wilsons(k: int, n: int):
+    level = norm.cdf(1.0) - norm.cdf(-1.0)
+    want = binomtest(k, n).proportion_ci(level, method="wilson")
+    low, high = transition.binomial_interval(np.array(k), np.array(n))
+    assert low == pytest.approx(want.low, abs=1e-9)
+    assert high == pytest.approx(want.high, abs=1e-9)
+
+
+def test_verdict_needs_three_standard_errors():
+    assert [verdict_of(x, 1.0).split(":")[0] for x in (3.1, 2.9, -2.9, -3.1)] == [
+        "confirmed",
+        "not decidable here",
+        "not decidable here",
+        "not confirmed",
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dim": 51},
+        {"learning_rate": 0.4},
+        {"steps": 21},
+        {"replicas": 4},
+        {"seed": 2},
+        {"start": Start.orthogonal()},
+        {"records": 4},
+        {"stop": Near([(1.0, 0.0)], 0.3)},
+        {"history": True},
+        {"problem": transition.problem(0.6, "norm")},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_key_of_a_job_changes_with_every_setting(change: dict):
+    assert small_job() == small_job()
+    assert small_job(**change) != small_job()
+
+
+def test_finished_jobs_are_not_computed_again_and_damaged_ones_are(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    wanted = [small_job(seed=seed) for seed in range(3)]
+    first = [job for job in jobs.finished(wanted, tmp_path, 1, False) if job is not None]
+    assert set(first) == set(wanted)
+    before = jobs.results(wanted, tmp_path)
+    (tmp_path / f"{wanted[1].key()}.nc").write_bytes(b"not a NetCDF file")
+    ran = []
+    run = jobs.Job.run
+    monkeypatch.setattr(jobs.Job, "run", lambda job, progress: ran.append(job) or run(job, progress))
+    assert len([job for job in jobs.finished(wanted, tmp_path, 1, False) if job is not None]) == 3
+    assert ran == [wanted[1]]
+    for old, new in zip(before, jobs.results(wanted, tmp_path), strict=True):
+        xr.testing.assert_identical(old, new)
+
+
+def test_result_of_other_settings_is_not_taken(tmp_path):
+    list(jobs.finished([small_job()], tmp_path, 1, False))
+    other = small_job(seed=9)
+    (tmp_path / f"{small_job().key()}.nc").rename(tmp_path / f"{other.key()}.nc")
+    assert jobs.load(tmp_path, other) is None
+    with pytest.raises(FileNotFoundError, match="must hold the results"):
+        jobs.results([other], tmp_path)
+
+
+def test_interrupt_stops_the_others_and_keeps_what_is_done(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    done, broken, never = small_job(steps=40), small_job(steps=30), small_job(steps=20)
+    run = jobs.Job.run
+
+    def interrupted(job: jobs.Job, progress):
+        if job == broken:
+            raise KeyboardInterrupt
+        return run(job, progress)
+
+    monkeypatch.setattr(jobs.Job, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(jobs.finished([done, broken, never], tmp_path, 1, False))
+    assert jobs.load(tmp_path, done) is not None
+    assert jobs.load(tmp_path, broken) is None
+    assert [path for path in tmp_path.iterdir() if path.name.startswith(".partial")] == []
+
+
+@pytest.mark.usefixtures("tiny")
+def test_all_figures_are_written_judged_and_kept(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    said = []
+    claims = reproduce.reproduce([], tmp_path, quick=True, workers=1, progress=False, say=said.append)
+    for name in FIGURES:
+        for suffix in (".png", ".pdf", ".nc"):
+            assert (tmp_path / f"{name}{suffix}").stat().st_size > 1000
+    assert {"F4", "F5a", "F5b-1", "F12", "F13", "F1b"} <= {claim.id for claim in claims}
+    assert all(all(dataclasses.astuple(claim)) for claim in claims)
+    assert (tmp_path / "claims.md").read_text().count("\n") == len(claims) + 2
+    assert len(said) == 4
+    # The second call computes nothing and says the same.
+    for name, figure in FIGURES.items():
+        monkeypatch.setitem(FIGURES, name, dataclasses.replace(figure, compute=None, jobs=None))
+    again = reproduce.reproduce([], tmp_path, quick=True, progress=False, say=said.append)
+    assert again == claims
+    assert sum("kept" in line for line in said) == 4
+
+
+def test_bad_arguments_are_refused_before_any_work(tmp_path):
+    with pytest.raises(ValueError, match=r"figure must be one of .* got 'fig6'"):
+        reproduce.reproduce(["fig6"], tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(ValueError, match="workers must be at least 1"):
+        reproduce.reproduce(["fig4"], tmp_path, workers=0)
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(ValueError, match="out must be a folder that can be written to"):
+        reproduce.reproduce(["fig4"], blocked)
+
+
+def test_share_of_semantic_runs_falls_through_the_transition():
+    """d = 1000, uniform start; a fair run fails each bound with probability below 1e-4 (binomial, 128 runs)."""
+    share = {}
+    for omega in (0.5, 0.64, 0.76):
+        series = transition.Series("square", 1000, 0.5, Start.random(), np.array([omega]), 128)
+        (job,) = transition.series_jobs([series])
+        data = transition.summarise([series], [job.run(lambda steps: None).isel(record=[-1])])
+        assert int(data["converged"].sum()) == 128
+        share[omega] = int(data["semantic"].item())
+    assert share[0.5] >= 115
+    assert 50 <= share[0.64] <= 105
+    assert share[0.76] <= 12
+
+
+def test_minima_follow_the_loss():
+    assert transition.minima(0.45, "square") == [(1.0, 0.0), (-1.0, 0.0)]
+    assert len(transition.minima(0.64, "square")) == 4
+    assert transition.minima(0.95, "square") == [(0.0, 1.0), (0.0, -1.0)]
+
+
+def test_table_has_a_row_a_claim():
+    table = markdown_table([Claim("a", "b", "c\nd", "e", "f", "g")] * 2)
+    assert table.splitlines()[2:] == ["| a | b | c d | e | f | g |"] * 2
