@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from seqindex.gaussian.simd import OPTIONS, ROW, ROWS, WIDTH
+from seqindex.gaussian.simd import FAST_FLAGS, OPTIONS, ROW, ROWS, WIDTH
 from seqindex.model import blocks
 from seqindex.model.problem import Problem
 from seqindex.sgd.random import COMPONENT, FRAME, TOKENS, fill_normals, sequence, streams
@@ -16,14 +17,16 @@ from seqindex.sgd.random import COMPONENT, FRAME, TOKENS, fill_normals, sequence
 _STREAMS = types.uint64[:, :, ::1]
 
 
-@njit(**OPTIONS)
+# Sums may be reordered here: without that a scalar product is one long chain of additions.
+_SUMS: dict[str, Any] = {**OPTIONS, "fastmath": FAST_FLAGS | {"reassoc"}}
+
+
+@njit(**_SUMS)
 def _dot(a, b):  # type: ignore[no-untyped-def]
-    """Scalar product of two arrays whose size is a multiple of WIDTH, in WIDTH partial sums."""
-    sums = np.zeros(WIDTH)
-    for row in range(a.size // WIDTH):
-        for lane in range(WIDTH):
-            sums[lane] += a[row * WIDTH + lane] * b[row * WIDTH + lane]
-    return sums.sum()
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
 
 
 @njit(
@@ -39,7 +42,7 @@ def advance(  # type: ignore[no-untyped-def]
     target, target_parameters, outputs, forward, backward, student_parameters, work_rows, loss,
     wstar, encoding, dim, learning_rate, batch, weights, words, diverged, first, steps,
 ):  # fmt: skip
-    """Make ``steps`` steps of at most WIDTH replicas in place.
+    """Make ``steps`` steps of at most WIDTH replicas in place, in step with each other.
 
     Args:
         target: block function, with its ``target_parameters`` and its number of ``outputs``.
