@@ -6,13 +6,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from seqindex import check
 from seqindex.model.encoding import Encoding, OppositeEncoding
 from seqindex.model.loss import LOSSES
 from seqindex.model.target import pair_alignment, row_stochastic
 from seqindex.theory.corner_integrals import Integrals
+from seqindex.theory.phase_norm import NormConditions
 from seqindex.theory.phase_square import SquareConditions
 
 KINDS = ("steepest", "equal_risk", "semantic", "positional")
@@ -49,14 +50,16 @@ def phase_boundary(
 
     Args:
         kind: one of the four names above.
-        alignment: a of the paper's A = softmax([[a^2, -a^2], [-a^2, a^2]]); not used where ``alignment_matrix`` is given.
+        alignment: a of the paper's A = softmax([[a^2, -a^2], [-a^2, a^2]]); not used where ``alignment_matrix`` is
+            given.
         alignment_matrix: any row-stochastic (L, L) matrix A.
-        loss: "square", or "norm" for the un-squared Frobenius norm of the paper's released runs (length 2 only).
+        loss: "square", or "norm" for the un-squared Frobenius norm of the paper's released runs (length 2 and one
+            encoding direction).
         encoding: positional encoding orthogonal to w*; None for P_1 = -P_2, at length 2 only.
 
     Returns:
         omega in [0, 1], or NaN where the root lies outside.  Accuracy for the squared loss: about 1e-12 at length 2,
-        1e-8 at length 3, 1e-6 at length 4, 1e-3 beyond.
+        1e-8 at length 3, 1e-6 at length 4, 1e-3 beyond; for the norm about 3e-5, and 1e-9 for "semantic".
 
     Raises:
         ValueError: an unknown name, a matrix that is not row-stochastic, lengths that disagree, or an encoding that
@@ -76,6 +79,13 @@ def phase_boundary(
     else:
         matrix = row_stochastic("alignment_matrix", alignment_matrix)
     encoding = _checked_encoding(encoding, len(matrix))
+    if loss == "norm":
+        if encoding.matrix.shape != (2, 1):
+            raise ValueError(
+                "loss='norm' needs length 2 and one encoding direction, got an encoding of shape "
+                f"{encoding.matrix.shape}; use loss='square'"
+            )
+        return NormConditions(encoding.matrix[:, 0], matrix).solve(kind)
     if encoding.directions == 1:
         return SquareConditions(integrals_of(encoding), matrix).explicit(kind)
     return SquareConditions(integrals_of(encoding), matrix, integrals_of(encoding, coarse=True)).solve(kind)

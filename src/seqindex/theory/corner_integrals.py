@@ -1,6 +1,7 @@
 """Gaussian integrals from which the boundaries of the positional-semantic phases follow (squared loss, any length).
 
-With z* ~ N(0, I), z = zeta + Q e, Cov(z*, zeta) = m I, S = softmax(z z^T) and y = (1 - omega) S(z*) + omega A, the risk is
+With z* ~ N(0, I), z = zeta + Q e, Cov(z*, zeta) = m I, S = softmax(z z^T) and y = (1 - omega) S(z*) + omega A, the
+risk is
 
     R(m, e) = const + E|S(zeta + Q e)|^2 - 2 (1 - omega) E[S(z*).S(zeta + Q e)] - 2 omega A.E S(zeta + Q e).
 
@@ -73,7 +74,7 @@ def attention_jacobian(z: Array) -> Array:
     i = np.arange(length)
     result[:, i, :, i] += own[:, i, :].swapaxes(0, 1)
     result[:, :, i, i] += other
-    return result.reshape(n, length * length, length)
+    return np.asarray(result.reshape(n, length * length, length))
 
 
 @dataclass(frozen=True)
@@ -142,13 +143,15 @@ class Integrals:
             total += (w[:, None] * hermite).T @ values
         first = self.positions.T @ total[1 : 1 + length]
         tensor = total[1 + length :].reshape(length, length, -1)
-        return Moments(total[0, :-1], float(total[0, -1]), first[:, :-1], first[:, -1], tensor[..., :-1], tensor[..., -1])
+        return Moments(
+            total[0, :-1], float(total[0, -1]), first[:, :-1], first[:, -1], tensor[..., :-1], tensor[..., -1]
+        )
 
     def positional_risk(self, e: Array, label: Array) -> tuple[float, Array]:
-        """E|S|^2 - 2 label.E S at the encoding overlaps e, and its gradient (r,): the risk at m = 0 but for a constant."""
+        """E|S|^2 - 2 label.E S, the risk at m = 0 but for a constant, and its gradient in e, (r,)."""
         shift = self.positions @ e
         value, gradient = 0.0, np.zeros(self.length)
-        # Through the Jacobian, unlike by Stein's lemma, this is the derivative of the discrete sum: a line search needs it.
+        # Unlike Stein's lemma, the Jacobian gives the derivative of the discrete sum, as a line search needs.
         student = Attention(self.length)
         for zeta, w in self._chunks():
             z = zeta + shift

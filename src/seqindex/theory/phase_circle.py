@@ -5,8 +5,9 @@ about 30 Chebyshev polynomials in x give it to 1e-12.  The semantic point is x =
 point is a minimum on the circle where the slope in x has the right sign, and every other minimum on the circle is a
 root of the slope.  For the squared loss the coefficients are quadratic in omega and linear in A.
 
-No minimum lies strictly inside the disc: at fixed e the risk falls with |m|, since m^-1 d/dm E[S(z*).S(z)] > 0 on the
-whole disc, which depends on neither omega nor A.  ``SquareCircle`` checks that when it is built.
+No minimum lies strictly inside the disc.  For the squared loss the risk falls with |m| at fixed e, since
+m^-1 d/dm E[S(z*).S(z)] > 0 on the whole disc, which depends on neither omega nor A; ``square_circle`` checks that.  For
+the norm it does so but for a below about 0.6 and e near 0.9, where it rises steeply with e.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from scipy.special import expit
 
 from seqindex.gaussian.quadrature import trapezoid
 from seqindex.model.target import pair_alignment
+from seqindex.theory.corner_integrals import Integrals
+from seqindex.theory.phase_square import SquareConditions
 
 Array = NDArray[np.float64]
 
@@ -34,12 +37,21 @@ ORDERS = 200
 class CircleRisk(Protocol):
     """What the classification of phases needs to know about a loss."""
 
+    @property
+    def power(self) -> float:
+        """``series`` gives this power of the risk."""
+        ...
+
     def series(self, alignment: float, omega: Array) -> Array:
-        """Chebyshev coefficients in x of the risk on the circle, shape (n, nodes) for n values of omega."""
+        """Chebyshev coefficients in x of that power on the circle, shape (n, nodes) for n values of omega."""
         ...
 
     def curvatures(self, alignment: float, omega: Array) -> tuple[Array, Array]:
         """R_mm and R_ee at the origin, shapes (n,)."""
+        ...
+
+    def boundary(self, kind: str, alignment: float) -> float:
+        """omega on the boundary ``kind``, see ``seqindex.theory.boundaries.phase_boundary``."""
         ...
 
 
@@ -100,6 +112,9 @@ class SquareCircle:
     overlap: Array
     origin: tuple[float, float, float, float, float]
 
+    power = 1.0
+    """``series`` gives the risk itself."""
+
     def series(self, alignment: float, omega: Array) -> Array:
         """Chebyshev coefficients in x of the risk on the circle, shape (n, nodes) for n values of omega."""
         a = pair_alignment(alignment)
@@ -120,6 +135,16 @@ class SquareCircle:
         mean, _, overlap, square, trace = self.origin
         label = (1.0 - omega) * (2.0 * mean - 1.0) + omega * (a[0, 0] - a[0, 1])  # diagonal minus off-diagonal entry
         return -2.0 * (1.0 - omega) * overlap, square - 2.0 * label * trace
+
+    def boundary(self, kind: str, alignment: float) -> float:
+        """Boundary ``kind`` from its explicit formula."""
+        return SquareConditions(opposite_integrals(), pair_alignment(alignment)).explicit(kind)
+
+
+@lru_cache(maxsize=1)
+def opposite_integrals() -> Integrals:
+    """Integrals of the opposite encoding."""
+    return Integrals(np.array([[1.0], [-1.0]]))
 
 
 @lru_cache(maxsize=2)
@@ -174,4 +199,6 @@ def square_circle(nodes: int = NODES, orders: int = ORDERS, step: float = 0.07) 
         along_e(mean_square(start)),
         along_e(start[0] + start[1]),
     )
-    return SquareCircle(*(chebyshev_coefficients(v) for v in (mean, square, overlap)), origin)
+    return SquareCircle(
+        chebyshev_coefficients(mean), chebyshev_coefficients(square), chebyshev_coefficients(overlap), origin
+    )

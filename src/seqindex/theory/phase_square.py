@@ -7,6 +7,7 @@ critical points along e for every alignment matrix, and gradients in m vanish at
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +21,16 @@ STARTS = 4
 """Starting points of the search for the best positional point."""
 
 
-def first_root(function: Callable[[float], float], points: int) -> float:
+def first_root(function: Callable[[float], float], points: int, tolerance: float = 1e-14) -> float:
     """Smallest root in [0, 1] at which ``function`` changes sign on a uniform grid, NaN without one."""
     grid = np.linspace(0.0, 1.0, points)
     before = function(grid[0])
-    for left, right in zip(grid[:-1], grid[1:], strict=True):
+    for left, right in pairwise(grid):
         after = function(right)
         if before == 0.0:
             return float(left)
         if before * after < 0.0:
-            return float(brentq(function, left, right, xtol=1e-14, rtol=1e-14))
+            return float(brentq(function, left, right, xtol=tolerance, rtol=1e-14))
         before = after
     return 1.0 if before == 0.0 else float("nan")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from seqindex import check
 from seqindex.model.loss import LOSSES
-from seqindex.theory.boundaries import KINDS, phase_boundary
+from seqindex.theory.boundaries import KINDS
 from seqindex.theory.phase_circle import CircleRisk, square_circle
+from seqindex.theory.phase_norm_circle import norm_circle
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.int8]
@@ -44,7 +46,7 @@ BOUNDARIES = {
 
 @dataclass(frozen=True)
 class Minima:
-    """Minima at n values of omega: x = m^2 - e^2 and risk, (n, MINIMA), lowest first, NaN where there are fewer."""
+    """Minima at n values of omega: x = m^2 - e^2 and value of the series, (n, MINIMA), lowest first, NaN-padded."""
 
     x: Array
     risk: Array
@@ -68,16 +70,16 @@ def find_minima(series: Array) -> Minima:
         (0.0, 1)
     """
     n = len(series)
-    grid = -np.cos(np.linspace(0.0, np.pi, ANGLES))
-    slope = chebyshev.chebder(series, axis=1)
+    grid: Array = -np.cos(np.linspace(0.0, np.pi, ANGLES))
+    slope: Array = np.asarray(chebyshev.chebder(series, axis=1), dtype=np.float64)
     signs = slope @ chebyshev.chebvander(grid, slope.shape[1] - 1).T
     semantic, positional = signs[:, -1] < 0.0, signs[:, 0] > 0.0
     row, cell = np.nonzero((signs[:, :-1] < 0.0) & (signs[:, 1:] >= 0.0))
     # A sign change up to the very end of the circle is the corner itself, not a minimum beside it.
     low, high = grid[cell], grid[cell + 1]
     below, above = signs[row, cell], signs[row, cell + 1]
-    root = low - below * (high - low) / (above - below)
-    curvature = chebyshev.chebder(slope, axis=1)[row]
+    root: Array = low - below * (high - low) / (above - below)
+    curvature: Array = np.asarray(chebyshev.chebder(slope, axis=1)[row], dtype=np.float64)
     for _ in range(6):
         value = _values(slope[row], root)
         low, high = np.where(value < 0.0, root, low), np.where(value < 0.0, high, root)
@@ -120,8 +122,10 @@ def classify(minima: Minima, direction: Flags) -> Flags:
     return phase
 
 
-def _circle(loss: str) -> CircleRisk:
-    return square_circle()
+CIRCLES: dict[str, Callable[[], CircleRisk]] = {"square": square_circle, "norm": norm_circle}
+"""Tables of the risk on the circle, by loss."""
+ACCURACIES = {"square": 1e-9, "norm": 1e-4}
+"""Accuracies of risks and boundaries, by loss."""
 
 
 def phase_diagram(
@@ -141,8 +145,10 @@ def phase_diagram(
     - mixed: one minimum, on the circle m^2 + e^2 = 1 between the two points;
     - other: anything else, such as a positional minimum that steepest descent does not point to.
 
-    All minima lie on the circle m^2 + e^2 = 1.  At omega = 1 the risk does not depend on m; the limit omega -> 1 is
-    given.
+    "Other" occurs where a minimum between the two points coexists with one at a point: for the squared loss with the
+    semantic one in a sliver around a = 0.76, omega = 0.97; for the norm also with the positional one, for a above about
+    0.9 beyond the semantic boundary.  All minima lie on the circle m^2 + e^2 = 1, none inside the disc.  At omega = 1
+    the risk does not depend on m; the limit omega -> 1 is given.
 
     Args:
         alignment: values of a, 1-D; None for 200 values in [0, 1.5].
@@ -172,7 +178,7 @@ def phase_diagram(
     if outside.any():
         raise ValueError(f"omega must be in [0, 1], got {w_values[outside][0]:g} in it")
 
-    circle = _circle(loss)
+    circle = CIRCLES[loss]()
     columns: dict[str, list[Array | Flags]] = {name: [] for name in _VARIABLES}
     for a in a_values:
         along_m, along_e = circle.curvatures(a, w_values)
@@ -186,7 +192,7 @@ def phase_diagram(
             "minimum_overlap": np.sqrt(0.5 * (1.0 + minima.x)),
             "minimum_encoding_overlap": np.sqrt(0.5 * (1.0 - minima.x)),
             "minimum_angle": np.degrees(angle),
-            "minimum_risk": minima.risk,
+            "minimum_risk": np.maximum(minima.risk, 0.0) ** (1.0 / circle.power),
             "curvature_overlap": along_m,
             "curvature_encoding_overlap": along_e,
         }
@@ -197,7 +203,7 @@ def phase_diagram(
         name: (dims[: np.ndim(rows[0]) + 1], np.stack(rows), _VARIABLES[name]) for name, rows in columns.items()
     }
     for kind in KINDS:
-        roots = np.array([phase_boundary(kind, a, loss=loss) for a in a_values])
+        roots = np.array([circle.boundary(kind, a) for a in a_values])
         variables[f"boundary_{kind}"] = (("alignment",), roots, {"long_name": BOUNDARIES[kind], "units": "1"})
     return xr.Dataset(variables, _coordinates(a_values, w_values), _attributes(loss))
 
@@ -248,4 +254,5 @@ def _attributes(loss: str) -> dict[str, object]:
         "length": 2,
         "encoding": "opposite",
         "angles": ANGLES,
+        "accuracy": ACCURACIES[loss],
     }
