@@ -17,7 +17,7 @@ from seqindex.theory.corner_integrals import Integrals
 
 Array = NDArray[np.float64]
 
-STARTS = 4
+STARTS = 3
 """Starting points of the search for the best positional point."""
 
 
@@ -98,7 +98,7 @@ class SquareConditions:
         else:
             # The risk at m = 0 is even in e, so one sign of each eigenvector of the Hessian at the origin is enough.
             starts = np.linalg.eigh(self.origin_curvatures(omega)[1])[1].T[:STARTS]
-        found = [minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-9}) for start in starts]
+        found = [minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-8}) for start in starts]
         best = min(found, key=lambda result: float(result.fun)).x
         return np.asarray(best / np.linalg.norm(best))
 
@@ -149,7 +149,7 @@ class SquareConditions:
             return self._newton_equal_risk()
         condition: Callable[[float], float] = getattr(self, kind)
         if kind == "positional" and self._coarse is not None:
-            guess = first_root(self._coarse.positional, 17)
+            guess = first_root(self._coarse.positional, 11, tolerance=1e-7)
             return guess if np.isnan(guess) else float(newton(condition, guess, x1=guess - 1e-4, tol=1e-11))
         return first_root(condition, 129)
 
