@@ -15,14 +15,16 @@ from seqindex.theory.sampled_risk import SampledRisk
 Array = NDArray[np.float64]
 
 RESOLUTIONS = {
-    1: Resolution(1 / 12, 12.0, (0.5, 12), (48, 96, 192, 384)),
-    2: Resolution(1 / 12, 12.0, (0.5, 12), (48, 96, 192, 384)),
-    3: Resolution(0.25, 7.5, (1.0, 8), (24, 48)),
-    4: Resolution(0.4, 6.5, (2.0, 6), (12, 24)),
+    1: Resolution(1 / 12, (12.0, 15.0), (48, 96, 192, 384), panel=(0.5, 12)),
+    2: Resolution(1 / 12, (12.0, 15.0), (48, 96, 192, 384), panel=(0.5, 12)),
+    3: Resolution(0.25, (7.5, 9.0), (24, 48), ratio=1.5, panel=(1.0, 8)),
+    4: Resolution(0.4, (6.5, 7.2), (12, 24), ratio=1.4),
 }
 """Working resolution by sequence length: the grid has nodes^L points."""
 TOLERANCE = 1e-14
 """Truncation aimed at, relative to the scale of the risk."""
+_LARGEST = 2**26
+"""Numbers in the largest table of a target's side by panels."""
 CACHE = 1024
 """Shifts whose series are kept."""
 
@@ -41,8 +43,8 @@ class MehlerSum:
         self._integrand = integrand
         self._reach = reach
         resolution = RESOLUTIONS[length]
-        self._kind = _best_rule(integrand, length, resolution)
-        self._fine = Expansion(integrand, length, reach, resolution, self._kind)
+        target, self._coarse_target = _target_sides(integrand, length, resolution)
+        self._fine = Expansion(integrand, length, reach, resolution, target)
         self._cache: OrderedDict[tuple[bytes, int, int, bool], Series] = OrderedDict()
         self._orders = resolution.orders
         self._target_tails = {order: self._fine.target.tail(order) for order in self._orders}
@@ -51,7 +53,8 @@ class MehlerSum:
     @cached_property
     def _coarse(self) -> Expansion:
         """The same on a coarser grid, made when an error is first asked for."""
-        return Expansion(self._integrand, self.length, self._reach, RESOLUTIONS[self.length].coarser, self._kind)
+        coarser = RESOLUTIONS[self.length].coarser
+        return Expansion(self._integrand, self.length, self._reach, coarser, self._coarse_target)
 
     def derivatives(self, m: Array, shifts: Array, order: int, coarse: bool = False) -> Array:
         """Derivatives of the given order in (m, shifts), shape (N,) + (1 + L,) * order."""
@@ -126,7 +129,7 @@ class HermiteRisk:
         seed: their seed.
     """
 
-    def __init__(self, problem: Problem, points: int = 2**16, scrambles: int = 16, seed: int = 0) -> None:
+    def __init__(self, problem: Problem, points: int = 2**18, scrambles: int = 16, seed: int = 0) -> None:
         self.problem = problem
         self._sobol = (points, scrambles, seed)
         self._reach = float(np.linalg.norm(problem.frame.positions, axis=1).max())  # |shift_l| <= |Q_l| as |s| <= 1
@@ -184,15 +187,25 @@ class HermiteRisk:
         return 4.0 * (pulled**2).sum(-1), np.concatenate([linear, quadratic], axis=-1)
 
 
-def _best_rule(integrand: Integrand, length: int, resolution: Resolution) -> str:
-    """The rule that serves the target best: the trapezoid rule, or panels where kinks at z*_l = 0 spoil it."""
-    change = {}
-    for kind in ("trapezoid", "panels"):
+def _target_sides(integrand: Integrand, length: int, resolution: Resolution) -> tuple[TargetSide, TargetSide]:
+    """The target's side on the fine and the coarse grid of the rule that serves it best.
+
+    That is the trapezoid rule, unless kinks or jumps at z*_l = 0 spoil it: panels with a boundary there do not mind.
+    """
+    best: tuple[float, TargetSide, TargetSide] | None = None
+    for kind in resolution.kinds:
+        size = len(resolution.rule(kind).nodes) ** length
+        if best is not None and size * best[1].coefficients.shape[0] > _LARGEST:
+            continue
         fine = TargetSide.of(integrand, length, resolution, kind)
-        change[kind] = fine.distance(TargetSide.of(integrand, length, resolution.coarser, kind))
-        if change[kind] < 1e-9:
-            return kind
-    return min(change, key=lambda kind: change[kind])
+        coarse = TargetSide.of(integrand, length, resolution.coarser, kind)
+        change = fine.distance(coarse)
+        if best is None or change < 0.1 * best[0]:
+            best = change, fine, coarse
+        if change < 1e-9:
+            break
+    assert best is not None
+    return best[1], best[2]
 
 
 def _powers(m: Array, degree: int, by_m: int) -> Array:

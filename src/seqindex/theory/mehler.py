@@ -21,7 +21,8 @@ from seqindex.gaussian.hermite import degrees, hermite_factor, shifted_factor, t
 from seqindex.gaussian.quadrature import Rule, panels, trapezoid
 
 Array = NDArray[np.float64]
-Function = Callable[[Array], Array]
+_CHUNK = 2**15
+"""Grid points evaluated together."""
 
 
 @dataclass(frozen=True)
@@ -30,26 +31,37 @@ class Resolution:
 
     Attributes:
         step: spacing of the trapezoid rule.
-        extent: distance from the mean of the Gaussian to the end of its grid.
-        panel: width of the Gauss-Legendre panels that serve targets with kinks, and the nodes in each.
+        extents: distance from the mean of the Gaussian to the end of the grid, for the student (attention grows at most
+            quadratically) and for the target (which may be a polynomial of high degree).
         orders: increasing highest Hermite orders an axis; the lowest that suffices is used.
+        ratio: spacing of the coarser grid, whose result shows the error of this one, over ``step``.
+        panel: width of the Gauss-Legendre panels that serve targets with kinks, and the nodes in each; None where the
+            grid would be too large.
     """
 
     step: float
-    extent: float
-    panel: tuple[float, int]
+    extents: tuple[float, float]
     orders: tuple[int, ...]
+    ratio: float = 2.0
+    panel: tuple[float, int] | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Rules on offer for the target's side."""
+        return ("trapezoid",) if self.panel is None else ("trapezoid", "panels")
 
     @property
     def coarser(self) -> Resolution:
-        """Half as many nodes an axis, on a shorter grid, whose result shows the error of this one."""
-        return Resolution(2.0 * self.step, self.extent - 1.0, (self.panel[0], (self.panel[1] + 1) // 2), self.orders)
+        """A coarser and shorter grid."""
+        panel = None if self.panel is None else (self.panel[0], (self.panel[1] + 1) // 2)
+        extents = self.extents[0] - 0.5, self.extents[1] - 0.5
+        return Resolution(self.ratio * self.step, extents, self.orders, self.ratio, panel)
 
     def rule(self, kind: str) -> Rule:
         """The one-dimensional rule of a kind, "trapezoid" or "panels"."""
-        if kind == "trapezoid":
-            return trapezoid(self.step, self.extent)
-        return panels(*self.panel, extent=self.extent)
+        if kind == "panels" and self.panel is not None:
+            return panels(*self.panel, extent=self.extents[1])
+        return trapezoid(self.step, self.extents[1])
 
 
 @dataclass(frozen=True)
@@ -129,17 +141,17 @@ class Expansion:
         length: number L of fields.
         reach: largest absolute shift of a field.
         resolution: grid and orders.
-        kind: rule for the target's side, "trapezoid" or "panels" (the student's is always a trapezoid rule).
+        target: the target's side of the integrand, by any rule (the student's is always a trapezoid rule).
     """
 
     def __init__(
-        self, integrand: Integrand, length: int, reach: float, resolution: Resolution, kind: str = "trapezoid"
+        self, integrand: Integrand, length: int, reach: float, resolution: Resolution, target: TargetSide
     ) -> None:
         self.length = length
         self.resolution = resolution
-        self.target = TargetSide.of(integrand, length, resolution, kind)
+        self.target = target
         # F is tabulated once: a shift moves the Gaussian, not the grid.
-        self._nodes = trapezoid(resolution.step, resolution.extent + reach).nodes
+        self._nodes = trapezoid(resolution.step, resolution.extents[0] + reach).nodes
         self._constant, self._pair = _tabulate(integrand.student, self._nodes, length)
 
     def series(self, shift: Array, order: int, derivatives: int) -> Series:
@@ -174,9 +186,15 @@ class Expansion:
 
 def _tabulate(function: Callable[[Array], tuple[Array, Array]], nodes: Array, length: int) -> tuple[Array, Array]:
     """Values on the grid, shapes (1, n, ..., n) and (K, n, ..., n)."""
-    grid = np.stack(np.meshgrid(*[nodes] * length, indexing="ij"), axis=-1)
-    constant, pair = function(grid)
-    return constant[None], np.ascontiguousarray(np.moveaxis(pair, -1, 0))
+    grid = np.stack(np.meshgrid(*[nodes] * length, indexing="ij"), axis=-1).reshape(-1, length)
+    outputs = function(grid[:1])[1].shape[-1]
+    constant, pair = np.empty(len(grid)), np.empty((outputs, len(grid)))
+    for start in range(0, len(grid), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        constant[part], values = function(grid[part])
+        pair[:, part] = values.T
+    shape = (len(nodes),) * length
+    return constant.reshape(1, *shape), pair.reshape(outputs, *shape)
 
 
 def _box(dimensions: int, size: int) -> tuple[slice, ...]:

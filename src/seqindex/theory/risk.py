@@ -67,7 +67,7 @@ class PopulationRisk:
         [-0.072069, -0.033687]
     """
 
-    def __init__(self, problem: Problem, *, points: int = 2**16, scrambles: int = 16, seed: int = 0) -> None:
+    def __init__(self, problem: Problem, *, points: int = 2**18, scrambles: int = 16, seed: int = 0) -> None:
         if not isinstance(problem, Problem):
             raise TypeError(f"problem must be a Problem, got {problem!r}")
         self.problem = problem
@@ -113,7 +113,7 @@ class PopulationRisk:
         return self._engine.mean_square_gradient(s[:, 0], self.problem.frame.offsets(s)).reshape(shape)
 
     def error(self, m: ArrayLike, e: ArrayLike | None = None, of: str = "value") -> Array:
-        """Absolute error of a result: truncation and quadrature errors, or three standard errors for Sobol points.
+        """Absolute error of a result: truncation and quadrature errors, or four standard errors for Sobol points.
 
         Args:
             m: overlap, as for a call.
@@ -164,10 +164,11 @@ class PopulationRisk:
             shape = np.broadcast_shapes(overlap.shape, coordinates.shape[:-1])
         except ValueError as error:
             raise ValueError(f"m and e must broadcast, got shapes {overlap.shape} and {np.shape(e)}") from error
+        count = int(np.prod(shape))
         s = np.concatenate(
             [
-                np.broadcast_to(overlap, shape).reshape(-1, 1),
-                np.broadcast_to(coordinates, (*shape, directions)).reshape(-1, directions),
+                np.broadcast_to(overlap, shape).reshape(count, 1),
+                np.broadcast_to(coordinates, (*shape, directions)).reshape(count, directions),
             ],
             axis=1,
         )

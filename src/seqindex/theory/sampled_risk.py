@@ -20,7 +20,7 @@ class SampledRisk:
     """Engine of ``PopulationRisk`` for any length and loss.
 
     The points are fixed, so that the estimate is a smooth function of the overlaps whose derivatives are the estimated
-    derivatives.  Errors are three standard errors over the scrambles.
+    derivatives.  Errors are four standard errors over the scrambles.
 
     Args:
         problem: target, student and loss.
@@ -59,7 +59,7 @@ class SampledRisk:
         return self._over_points(m, shifts, lambda m, shift: self._derivative(m, shift, order)[0])
 
     def error(self, m: Array, shifts: Array, order: int) -> Array:
-        """Three standard errors, plus what the central differences and the distance from |m| = 1 may change."""
+        """Four standard errors, plus what the central differences and the distance from |m| = 1 may change."""
         return self._over_points(m, shifts, lambda m, shift: self._derivative_error(m, shift, order))
 
     def mean_square_gradient(self, m: Array, shifts: Array) -> Array:
@@ -67,8 +67,8 @@ class SampledRisk:
         return self._over_points(m, shifts, lambda m, shift: self._noise(m, shift)[0])
 
     def mean_square_gradient_error(self, m: Array, shifts: Array) -> Array:
-        """Its three standard errors, shape (N,)."""
-        return self._over_points(m, shifts, lambda m, shift: 3.0 * self._noise(m, shift)[1])
+        """Its four standard errors, shape (N,)."""
+        return self._over_points(m, shifts, lambda m, shift: 4.0 * self._noise(m, shift)[1])
 
     @staticmethod
     def _over_points(m: Array, shifts: Array, function: Callable[[float, Array], Array]) -> Array:
@@ -80,7 +80,7 @@ class SampledRisk:
 
     def _derivative_error(self, m: float, shift: Array, order: int) -> Array:
         mean, deviation = self._derivative(m, shift, order)
-        error = 3.0 * deviation
+        error = 4.0 * deviation
         if order == 2:  # the bias of a central difference is a third of what doubling its step changes
             wider = self._derivative(m, shift, order, 2.0)[0]
             error = error + np.abs(wider - mean)
@@ -97,7 +97,7 @@ class SampledRisk:
         means = []
         for index, (zstar, xi) in enumerate(zip(self._zstar, self._xi, strict=True)):
             labels = self.problem.target(zstar) if self._labels is None else self._labels[index]
-            total: Array | float = 0.0
+            total = np.zeros(())
             for part in chunks(len(zstar), self.problem.length + self.problem.target.outputs):
                 y, z, x = labels[part], zstar[part], xi[part]
                 total = total + terms(y, z, x).sum(0) + terms(y, z, -x).sum(0)
