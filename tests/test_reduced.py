@@ -92,3 +92,27 @@ def test_a_perfect_student_of_noiseless_labels_stays():
     assert (engine.advance(np.arange(3), 0, 1000) == -1).all()
     np.testing.assert_allclose(engine.s, 1.0, rtol=0, atol=1e-12)
     np.testing.assert_allclose(engine._nu, 0.0, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", [None, sx.OppositeEncoding()], ids=["rank 1", "rank 2"])
+def test_the_neighbourhood_of_the_pole(case):
+    """q of every power of ten down to zero: each step stays finite and small."""
+    problem = sx.Problem(sx.PositionalSemanticTarget(0.0, alignment=1.0), sx.Attention(2, case))
+    nu = np.concatenate([10.0 ** -np.arange(5.0, 325.0, 5.1), [0.0]])[:WIDTH]
+    s = np.zeros((problem.frame.rank, len(nu)))
+    s[0] = 1.0
+    s[1:] = -0.5 * nu
+    engine = ReducedEngine(problem, 10, 0.5, 1, s, nu, seed=0)
+    assert (engine.advance(np.arange(len(nu)), 0, 1) == -1).all()
+    assert np.isfinite(engine.s).all()
+    outside = np.concatenate([engine._nu[None], engine.s[1:]])
+    assert (np.abs(outside) <= 30.0 * nu + 1e-15).all()
+
+
+def test_noiseless_labels_are_learned_to_rounding():
+    problem = sx.Problem(sx.PositionalSemanticTarget(0.0, alignment=1.0), sx.Attention(2))
+    s, nu = chains.starts(problem, 10, WIDTH, np.random.default_rng(0), [0.9])
+    engine = ReducedEngine(problem, 10, 0.5, 1, s, nu, seed=0)
+    assert (engine.advance(np.arange(WIDTH), 0, 20_000) == -1).all()
+    np.testing.assert_allclose(np.abs(engine.s[0]), 1.0, rtol=0, atol=1e-14)
+    assert np.median(engine._nu) < 1e-15

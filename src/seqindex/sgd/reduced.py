@@ -63,6 +63,7 @@ def _collect(positions, normals, c, sums):  # type: ignore[no-untyped-def]
                     sums[(3 + j) * WIDTH + lane] += weight * c[row + lane]
 
 
+_TINY = 1e-290
 # Rows of the workspace of ``_move``.
 _Q, _ALONG, _PULL, _SPREAD, _TOTAL = (row * WIDTH for row in range(5))
 
@@ -88,19 +89,23 @@ def _move(rank, scale, sums, eta, chi, s, nu, work):  # type: ignore[no-untyped-
         for lane in range(WIDTH):
             work[_ALONG + lane] += s[j * WIDTH + lane] * eta[(j - 1) * WIDTH + lane]
     for lane in range(WIDTH):
-        q = work[_Q + lane]
-        inverse = 1.0 / q if q > 0.0 else 0.0
-        u = nu[lane] * inverse if q > 0.0 else 1.0
-        along = work[_ALONG + lane] * inverse
+        # One division gives 1/q and 1/(q (q + nu)).  At q = 0 nothing depends on k, so any u will do: (1, 0, ...); it
+        # also does where the division would overflow.
+        ahead = work[_Q + lane] + nu[lane]
+        product = work[_Q + lane] * ahead
+        known = not (product <= _TINY)  # keeps NaN
+        both = 1.0 / product if known else 0.0
+        inverse = ahead * both
+        u = nu[lane] * inverse if known else 1.0
         kc = sums[WIDTH + lane]
         cc = sums[2 * WIDTH + lane]
         spread = math.sqrt(cc)
-        nu_new = nu[lane] - scale * (u * kc - spread * along)
+        nu_new = nu[lane] - scale * (u * kc - spread * work[_ALONG + lane] * inverse)
         s_new = s[lane] - scale * (sums[lane] + sums[3 * WIDTH + lane])
         rest = nu_new * nu_new + scale * scale * cc * chi[lane]
         nu[lane] = rest
         s[lane] = s_new
-        work[_PULL + lane] = (kc - spread * along / (1.0 + u)) * inverse
+        work[_PULL + lane] = kc * inverse - spread * work[_ALONG + lane] * both
         work[_SPREAD + lane] = spread
         work[_TOTAL + lane] = rest + s_new * s_new
     for j in range(1, rank):
