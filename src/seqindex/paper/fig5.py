@@ -71,12 +71,13 @@ def compute(scale: Scale, results: Sequence[xr.Dataset]) -> xr.Dataset:
     """Landscape with minima and trajectories; shares over omega for every series; the predicted transitions."""
     data = summarise(_series(scale), results[1:])
     transitions = [phase_boundary("steepest", ALIGNMENT, loss=loss) for loss in ("square", "norm")]
-    return data.merge(_landscape(scale.grid, results[0])).assign(
+    return data.merge(landscape(scale.grid, results[0])).assign(
         transition_square=transitions[0], transition_norm=transitions[1]
     )
 
 
-def _landscape(points: int, runs: xr.Dataset) -> xr.Dataset:
+def landscape(points: int, runs: xr.Dataset) -> xr.Dataset:
+    """Risk over the disc at ``OMEGA``, its minima and steepest direction, and the trajectories ``runs``."""
     risk = PopulationRisk(problem(OMEGA, "square"))
     # Rows of constant e that end on the circle: the risk is a polynomial in m at each e.
     e = np.sin(np.linspace(-0.5 * np.pi, 0.5 * np.pi, points))[:, None]

@@ -90,14 +90,23 @@ def finished(
         yield None
         return
     cancelled = threading.Event()
-
-    def tick(steps: float) -> None:
-        if cancelled.is_set():
-            raise KeyboardInterrupt
+    lock = threading.Lock()
 
     def work(job: Job) -> None:
+        made = 0.0
+
+        def tick(steps: float) -> None:
+            nonlocal made
+            if cancelled.is_set():
+                raise KeyboardInterrupt
+            made += steps
+            with lock:
+                advance(steps)
+
         tick(0)
         save_dataset(job.run(tick), store / f"{job.key()}.nc")
+        with lock:  # a job that has converged early is done all the same
+            advance(job.steps - made)
 
     total = sum(job.steps for job in todo)
     with track("simulations", total, progress) as advance, ThreadPoolExecutor(workers or os.cpu_count()) as pool:
@@ -106,7 +115,6 @@ def finished(
             yield None
             for future in as_completed(futures):
                 future.result()
-                advance(futures[future].steps)
                 yield futures[future]
         except BaseException:
             cancelled.set()
