@@ -50,7 +50,16 @@ ENGINES: dict[str, Any] = {"reduced": ReducedEngine, "explicit": ExplicitEngine}
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during ``sgd``; ``runs`` holds what was recorded until then, its unfinished replicas censored."""
+    """Ctrl-C during ``sgd``; ``runs`` holds what was recorded until then, its unfinished replicas censored.
+
+    Example:
+        >>> import xarray as xr
+        >>> try:
+        ...     raise Interrupted(xr.Dataset({"overlap": 0.0}))
+        ... except Interrupted as error:
+        ...     print(*error.runs)
+        overlap
+    """
 
     def __init__(self, runs: xr.Dataset) -> None:
         super().__init__("interrupted; the records made until then are in .runs")
