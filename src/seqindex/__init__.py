@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from seqindex.model.reduction import Reduction as Reduction
     from seqindex.model.target import PositionalSemanticTarget as PositionalSemanticTarget
     from seqindex.model.target import Target as Target
+    from seqindex.outcome import Outcome as Outcome
+    from seqindex.sgd.run import Interrupted as Interrupted
+    from seqindex.sgd.run import sgd as sgd
+    from seqindex.sgd.start import Start as Start
+    from seqindex.sgd.stop import Near as Near
+    from seqindex.theory.boundaries import phase_boundary as phase_boundary
+    from seqindex.theory.critical import critical_points as critical_points
+    from seqindex.theory.phases import phase_diagram as phase_diagram
+    from seqindex.theory.risk import PopulationRisk as PopulationRisk
 
 __version__ = "0.1.0"
 
@@ -30,6 +39,15 @@ _HOMES = {
     "Reduction": "seqindex.model.reduction",
     "PositionalSemanticTarget": "seqindex.model.target",
     "Target": "seqindex.model.target",
+    "Outcome": "seqindex.outcome",
+    "PopulationRisk": "seqindex.theory.risk",
+    "critical_points": "seqindex.theory.critical",
+    "phase_boundary": "seqindex.theory.boundaries",
+    "phase_diagram": "seqindex.theory.phases",
+    "sgd": "seqindex.sgd",
+    "Interrupted": "seqindex.sgd.run",
+    "Start": "seqindex.sgd.start",
+    "Near": "seqindex.sgd.stop",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])
@@ -39,7 +57,9 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that ``import seqindex`` stays light."""
     if name not in _HOMES:
         raise AttributeError(f"module 'seqindex' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    home = importlib.import_module(_HOMES[name])
+    # The package ``seqindex.sgd`` is itself callable, since importing it binds this very name.
+    value = home if home.__name__ == f"seqindex.{name}" else getattr(home, name)
     globals()[name] = value
     return value
 

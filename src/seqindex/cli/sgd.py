@@ -1,0 +1,222 @@
+"""``seqindex sgd``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seqindex.cli.console import OUT, QUIET, WORKERS, Halted, real, say, say_files, whole
+
+if TYPE_CHECKING:
+    import numpy as np
+    import xarray as xr
+    from numpy.typing import NDArray
+
+    from seqindex.model.encoding import Encoding
+    from seqindex.model.problem import Problem
+    from seqindex.sgd.start import Start
+
+_ENCODINGS = ("opposite", "none", "random", "sinusoidal")
+_STARTS = ("random", "orthogonal", "released", "overlaps")
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:-1]) + f" or {names[-1]}"
+
+
+def _target(kind: Callable[[str], object], shown: str, text: str) -> Any:
+    return typer.Option(rich_help_panel="Target", parser=kind, metavar=shown, help=text)
+
+
+def _student(text: str) -> Any:
+    return typer.Option(rich_help_panel="Student and loss", metavar="NAME", help=text)
+
+
+def _simulation(kind: Callable[[str], object], shown: str, text: str, *names: str) -> Any:
+    return typer.Option(*names, rich_help_panel="Simulation", parser=kind, metavar=shown, help=text)
+
+
+def sgd(
+    omega: Annotated[float, _target(real, "W", "Weight of the positional part, in [0, 1].")] = 0.67,
+    alignment: Annotated[
+        float | None, _target(real, "A", "a of the positional part, at length 2; 1 if not given.")
+    ] = None,
+    alignment_matrix: Annotated[
+        Path | None, _target(Path, "FILE", "Instead of a: a row-stochastic L x L matrix, as text or .npy.")
+    ] = None,
+    length: Annotated[int | None, _target(whole, "L", "Sequence length, where it is to be checked.")] = None,
+    encoding: Annotated[
+        str | None, _student(f"{_listed(_ENCODINGS)}; if not given, opposite at length 2 and random beyond.")
+    ] = None,
+    scores: Annotated[str, _student("softmax or linear.")] = "softmax",
+    loss: Annotated[str, _student("square (the paper), or norm, un-squared, as in its released runs.")] = "square",
+    dim: Annotated[int, _simulation(whole, "D", "Dimension d, also as 1e9.")] = 1000,
+    learning_rate: Annotated[float, _simulation(real, "RATE", "Learning rate; time is rate * step / d.")] = 0.5,
+    steps: Annotated[int, _simulation(whole, "N", "Number of steps, also as 3e5.")] = 300_000,
+    replicas: Annotated[int, _simulation(whole, "N", "Number of independent runs.")] = 64,
+    seed: Annotated[int, _simulation(whole, "N", "Seed; the same one gives the same numbers.")] = 0,
+    start: Annotated[
+        str,
+        _simulation(
+            str,
+            "NAME",
+            "random: uniform on the sphere; orthogonal: m = e = 0; released: the released code's overlapped start; "
+            "overlaps: as --m and --e say.",
+        ),
+    ] = "random",
+    m: Annotated[float | None, _simulation(real, "M", "Overlap, of the starts overlaps and released.", "--m")] = None,
+    e: Annotated[
+        str | None, _simulation(str, "E,..", "Encoding overlap of the start overlaps; one number a direction.", "--e")
+    ] = None,
+    batch: Annotated[int, _simulation(whole, "B", "Samples a step.")] = 1,
+    engine: Annotated[
+        str, _simulation(str, "NAME", "reduced: the exact chain of the overlaps; explicit: d-dimensional SGD.")
+    ] = "reduced",
+    records: Annotated[int, _simulation(whole, "N", "States recorded, the first and the last included.")] = 300,
+    workers: Annotated[int | None, WORKERS] = None,
+    out: Annotated[Path, OUT] = Path("results"),
+    quiet: Annotated[bool, QUIET] = False,
+) -> None:
+    """One-pass spherical SGD of attention on the positional-semantic target.
+
+    Writes sgd.nc, .png and .pdf, and prints where the runs ended. Ctrl-C keeps what was recorded.
+
+    Examples: seqindex sgd --omega 0.5; seqindex sgd --dim 1e6 --learning-rate 100 --start overlaps --m 0.1 --e 0.2.
+    """
+    from seqindex import storage
+    from seqindex.plotting.runs import draw_runs
+    from seqindex.sgd.run import Interrupted
+    from seqindex.sgd.run import sgd as simulate
+
+    problem = _problem(omega, alignment, alignment_matrix, length, encoding, scores, loss)
+    law = _start(problem, start, m, e)
+    folder = storage.writable_folder(out)
+    begin = time.perf_counter()
+    try:
+        runs = simulate(
+            problem, dim, learning_rate, steps, replicas, seed, law, records, batch, engine, None, workers, not quiet
+        )
+    except Interrupted as error:
+        raise Halted(_keep(error.runs, folder)) from error
+    seconds = time.perf_counter() - begin
+    path = storage.save_dataset(runs, folder / "sgd.nc")
+    pictures = storage.save_figure(draw_runs(runs), folder / "sgd")
+    say(summary(runs, seconds))
+    say_files([path, *pictures])
+
+
+def _problem(
+    omega: float,
+    alignment: float | None,
+    matrix_file: Path | None,
+    length: int | None,
+    encoding: str | None,
+    scores: str,
+    loss: str,
+) -> Problem:
+    from seqindex.model.attention import Attention
+    from seqindex.model.problem import Problem
+    from seqindex.model.target import PositionalSemanticTarget
+
+    if matrix_file is None:
+        target = PositionalSemanticTarget(omega, alignment=1.0 if alignment is None else alignment, length=length)
+    else:
+        target = PositionalSemanticTarget(omega, alignment, _read_matrix(matrix_file), length)
+    return Problem(target, Attention(target.length, _encoding(encoding, target.length), scores=scores), loss)
+
+
+def _read_matrix(path: Path) -> NDArray[np.float64]:
+    import numpy as np
+
+    try:
+        if path.suffix == ".npy":
+            return np.asarray(np.load(path, allow_pickle=False))
+        return np.loadtxt(path, delimiter="," if "," in path.read_text(encoding="utf-8") else None, ndmin=2)
+    except (OSError, ValueError, EOFError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ValueError(f"alignment-matrix must be a file of numbers, got {str(path)!r} ({reason})") from error
+
+
+def _encoding(name: str | None, length: int) -> Encoding | None:
+    from seqindex import check
+    from seqindex.model.encoding import OppositeEncoding, RandomEncoding, SinusoidalEncoding
+
+    if name is None:
+        name = "opposite" if length == 2 else "random"
+    name = check.choice("encoding", name, _ENCODINGS)
+    if name == "opposite":
+        return OppositeEncoding()
+    if name == "random":
+        return RandomEncoding(length)
+    return SinusoidalEncoding(length) if name == "sinusoidal" else None
+
+
+def _start(problem: Problem, name: str, m: float | None, e: str | None) -> Start:
+    from seqindex import check
+    from seqindex.sgd.start import Start
+
+    name = check.choice("start", name, _STARTS)
+    if e is not None and name != "overlaps":
+        raise ValueError(f"e goes with start 'overlaps', got start {name!r}")
+    if m is not None and name not in ("overlaps", "released"):
+        raise ValueError(f"m goes with start 'overlaps' or 'released', got start {name!r}")
+    if name == "overlaps":
+        overlap = 0.0 if m is None else m
+        along = None if e is None else [real(part) for part in e.split(",")]
+        problem.frame.state(overlap, along)  # refuses what does not fit
+        return Start.overlaps(overlap, along)
+    return Start.released(m) if name == "released" else Start.random() if name == "random" else Start.orthogonal()
+
+
+def _keep(runs: xr.Dataset, folder: Path) -> str:
+    """Save the records made until an interrupt beside, not over, those of a finished run."""
+    from seqindex import storage
+
+    made = runs.isel(record=runs["step"].values <= int(runs["end_step"].max()))
+    path = storage.save_dataset(made, folder / "sgd-interrupted.nc")
+    last, steps = int(made["step"][-1]), runs.attrs["steps"]
+    return (
+        f"{path} holds {made.sizes['replica']} runs up to step {last} of {steps}; "
+        "the same command starts again and passes through the same states."
+    )
+
+
+def summary(runs: xr.Dataset, seconds: float) -> str:
+    """Where the runs ended, in a few lines."""
+    from seqindex.outcome import Outcome
+    from seqindex.sgd.ends import ENDS, encoding_norm, ends
+
+    attrs, last = runs.attrs, runs.isel(record=-1)
+    where = ends(runs).values
+    outcomes = runs["outcome"].values
+    counts = {name: int((where == ENDS.index(name)).sum()) for name in ("semantic", "positional", "neither")}
+    how = {outcome.name.lower(): int((outcomes == outcome).sum()) for outcome in Outcome}
+    means = [f"|m| = {_mean(abs(last['overlap']))}"]
+    if "encoding_overlap" in runs:
+        means.append(f"|e| = {_mean(encoding_norm(last))}")
+    about = f"learning rate {attrs['learning_rate']:g}, {attrs['engine']} engine"
+    return "\n".join(
+        [
+            f"{runs.sizes['replica']} runs of {attrs['steps']} steps at d = {attrs['dim']}, {about}: {seconds:.1f} s",
+            "ended "
+            + ", ".join(f"{name} {count}" for name, count in counts.items())
+            + "  (m^2 > 1/2, |e|^2 > 1/2, else)",
+            "final " + ", ".join(means) + "  (mean and standard error)",
+            "outcomes: " + ", ".join(f"{name} {count}" for name, count in how.items() if count),
+        ]
+    )
+
+
+def _mean(values: xr.DataArray) -> str:
+    """Mean and standard error over the replicas that did not diverge."""
+    import numpy as np
+
+    finite = values.values[np.isfinite(values.values)]
+    if len(finite) == 0:
+        return "undefined"
+    error = f" +- {finite.std(ddof=1) / len(finite) ** 0.5:.2g}" if len(finite) > 1 else ""
+    return f"{finite.mean():.4f}{error}"
