@@ -88,7 +88,6 @@ def sgd(
     Examples: seqindex sgd --omega 0.5; seqindex sgd --dim 1e6 --learning-rate 100 --start overlaps --m 0.1 --e 0.2.
     """
     from seqindex import storage
-    from seqindex.plotting.runs import draw_runs
     from seqindex.sgd.run import Interrupted
     from seqindex.sgd.run import sgd as simulate
 
@@ -104,6 +103,8 @@ def sgd(
         raise Halted(_keep(error.runs, folder)) from error
     seconds = time.perf_counter() - begin
     path = storage.save_dataset(runs, folder / "sgd.nc")
+    from seqindex.plotting.runs import draw_runs
+
     pictures = storage.save_figure(draw_runs(runs), folder / "sgd")
     say(summary(runs, seconds))
     say_files([path, *pictures])
@@ -179,10 +180,8 @@ def _keep(runs: xr.Dataset, folder: Path) -> str:
     made = runs.isel(record=runs["step"].values <= int(runs["end_step"].max()))
     path = storage.save_dataset(made, folder / "sgd-interrupted.nc")
     last, steps = int(made["step"][-1]), runs.attrs["steps"]
-    return (
-        f"{path} holds {made.sizes['replica']} runs up to step {last} of {steps}; "
-        "the same command starts again and passes through the same states."
-    )
+    again = "the same command starts again from step 0 and passes through the same states"
+    return f"{path} holds the {made.sizes['replica']} runs up to step {last} of {steps}; {again}."
 
 
 def summary(runs: xr.Dataset, seconds: float) -> str:
