@@ -28,7 +28,7 @@ def test_two_kinds_of_minima_and_the_saddles_between_them():
     expected += [(0.6451, 0.7641, "saddle", True)] * 4 + [(0.0, 0.0, "maximum", False)]
     assert summary(points) == sorted(expected)
     assert not any(p.degenerate for p in points)
-    assert [p.value for p in points] == sorted(p.value for p in points)
+    assert (np.diff([p.value for p in points]) > -1e-10).all()
     # The semantic minima are the deeper ones at omega = 0.67 < 0.7376.
     assert abs(points[0].m) == 1.0
     origin = next(p for p in points if not p.boundary)
@@ -86,7 +86,7 @@ def test_kinds_agree_with_the_risk_around_the_point_on_the_sphere():
     rng = np.random.default_rng(0)
     for p in critical_points(risk):
         s = np.array([p.m, *p.e, np.sqrt(max(0.0, 1 - p.m**2 - p.e @ p.e))])
-        around = s + 3e-3 * rng.standard_normal((400, 3))
+        around = s + 3e-3 * rng.standard_normal((60, 3))
         around /= np.linalg.norm(around, axis=1, keepdims=True)
         change = risk(around[:, 0], around[:, 1]) - p.value
         assert (change.min() < 0) == (p.kind != "minimum")

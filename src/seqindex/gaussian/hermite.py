@@ -69,7 +69,7 @@ def shifted_factor(nodes: NDArray[np.float64], step: float, shift: float, degree
     """
     centred = nodes - shift
     weights = np.exp(-0.5 * centred**2) * (step / np.sqrt(2.0 * np.pi))
-    return normalised_hermite(centred, degree) * weights
+    return np.asarray(normalised_hermite(centred, degree) * weights)
 
 
 def tensor_coefficients(table: NDArray[np.float64], factors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

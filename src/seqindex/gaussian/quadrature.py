@@ -46,13 +46,13 @@ def trapezoid(step: float = 0.1, extent: float = 11.0) -> Rule:
         ValueError: a step or an extent that is not positive, or too coarse a grid.
 
     Example:
-        >>> rule = trapezoid(0.25, 8.0)
+        >>> rule = trapezoid(0.25, 10.0)
         >>> round(float(rule.weights @ rule.nodes**6), 10)
         15.0
     """
     step = check.number("step", step, positive=True)
     half = round(check.number("extent", extent, positive=True) / step)
-    nodes = np.arange(-half, half + 1) * step
+    nodes: NDArray[np.float64] = np.arange(-half, half + 1, dtype=np.float64) * step
     weights = np.exp(-0.5 * nodes**2)
     return Rule(nodes, weights / weights.sum())
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,32 +109,38 @@ def _euler(points: list[CriticalPoint]) -> int:
 
 
 class _Landscape:
-    """Gradient and Hessian of the risk as functions of the state s."""
+    """Gradient and Hessian of the risk as functions of the state s, by a sketch while searching."""
 
     def __init__(self, risk: PopulationRisk) -> None:
         self.risk = risk
         self.rank = risk.problem.frame.rank
-        self.scale = 1e-300
+        size = 1.0 + abs(float(risk(0.0)))
+        self.flat = 1e-10 * size
+        """Gradients below this are taken as zero."""
+        self.scale = 1e-8 * size
+        """Largest component of the gradient met."""
 
     def _arguments(self, s: Array) -> tuple[Array, Array | None]:
         if self.rank == 1:
             return s[..., 0], None
         return s[..., 0], s[..., 1] if self.rank == 2 else s[..., 1:]
 
-    def gradient(self, s: Array) -> Array:
+    def gradient(self, s: Array, sketch: bool = False) -> Array:
         """Gradient at states (..., R); the largest one met sets the scale."""
-        result = self.risk.gradient(*self._arguments(s))
+        m, e = self._arguments(s)
+        result = self.risk.sketch(m, e) if sketch else self.risk.gradient(m, e)
         self.scale = max(self.scale, float(np.abs(result).max()))
         return result
 
-    def hessian(self, s: Array) -> Array:
+    def hessian(self, s: Array, sketch: bool = False) -> Array:
         """Hessian at states (..., R)."""
-        return self.risk.hessian(*self._arguments(s))
+        m, e = self._arguments(s)
+        return self.risk.sketch(m, e, 2) if sketch else self.risk.hessian(m, e)
 
-    def along_circle(self, angle: Array | float) -> Array:
+    def along_circle(self, angle: Array | float, sketch: bool = False) -> Array:
         """dR/dangle at s = (cos, sin)."""
         s = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-        g = self.gradient(_inside(s))
+        g = self.gradient(_inside(s), sketch)
         return np.asarray(s[..., 0] * g[..., 1] - s[..., 1] * g[..., 0])
 
     def classify(self, s: Array) -> CriticalPoint:
@@ -169,17 +175,17 @@ def _inside(s: Array) -> Array:
 
 
 def _roots(function: Callable[[float], float], grid: Array, values: Array, floor: float) -> list[float]:
-    """Roots of a function from its values on a grid: sign changes, and extrema that touch zero within ``floor``."""
+    """Roots of a function from rough values on a grid: sign changes, and extrema that touch zero within ``floor``."""
     found = []
     for i, (left, right) in enumerate(itertools.pairwise(values)):
-        if left * right < 0:
+        if left * right < 0 and function(grid[i]) * function(grid[i + 1]) < 0:
             found.append(float(brentq(function, grid[i], grid[i + 1], xtol=1e-14, rtol=1e-14)))
     size = np.abs(values)
     for i in range(1, len(grid) - 1):
         same_sign = values[i - 1] * values[i] > 0 and values[i] * values[i + 1] > 0
-        if same_sign and size[i] <= min(size[i - 1], size[i + 1]):
+        if same_sign and size[i] <= min(size[i - 1], size[i + 1]) and size[i] < 0.05 * size.max():
             touch = minimize_scalar(
-                lambda x: abs(function(x)), bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-9}
+                lambda x: abs(function(x)), bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-7}
             )
             if touch.fun < floor:
                 found.append(float(touch.x))
@@ -191,7 +197,7 @@ def _search_line(landscape: _Landscape, effort: int) -> list[Array]:
     grid = np.linspace(-1.0, 1.0, 200 * effort)
     values = landscape.gradient(grid[:, None])[:, 0]
     ends = [np.array([-1.0]), np.array([1.0])]
-    if np.abs(values).max() < 1e-11 * (1.0 + abs(float(landscape.risk(0.0)))):
+    if np.abs(values).max() < landscape.flat:
         return [np.zeros(1), *ends]
     roots = _roots(lambda m: float(landscape.gradient(np.array([m]))[0]), grid, values, DEGENERATE**2 * landscape.scale)
     return [*(np.array([m]) for m in roots), *ends]
@@ -200,14 +206,14 @@ def _search_line(landscape: _Landscape, effort: int) -> list[Array]:
 def _search_disc(landscape: _Landscape, effort: int) -> list[Array]:
     """One direction: a grid over the disc for the inside, one over the angle for its circle."""
     rows, columns = effort * _GRID[0], effort * _GRID[1]
-    # Rows share e, hence the shifts of the fields, which is what costs; their points reach from side to side.
+    # Rows share e, hence often the shifts of the fields, which is what costs; their points reach from side to side.
     e = np.sin(np.linspace(-0.5, 0.5, rows) * np.pi)[:, None]
     width = np.sqrt(np.maximum(1.0 - e * e, 0.0))
     m = width * np.sin(np.linspace(-0.5, 0.5, columns) * np.pi)
     states = np.stack([m, np.broadcast_to(e, m.shape)], axis=-1)
-    gradient = landscape.gradient(_inside(states))
-    flat = 1e-11 * (1.0 + abs(float(landscape.risk(0.0, 0.0))))
-    if np.abs(gradient).max() < flat:
+    gradient = landscape.gradient(_inside(states), sketch=True)
+    flat = 1e-6 * landscape.scale
+    if np.abs(gradient).max() < landscape.flat:
         return [np.zeros(2), *(np.array(s, dtype=np.float64) for s in ((1, 0), (-1, 0), (0, 1), (0, -1)))]
     corners = np.stack([states[:-1, :-1], states[:-1, 1:], states[1:, :-1], states[1:, 1:]])
     slopes = np.stack([gradient[:-1, :-1], gradient[:-1, 1:], gradient[1:, :-1], gradient[1:, 1:]])
@@ -217,33 +223,45 @@ def _search_disc(landscape: _Landscape, effort: int) -> list[Array]:
     for i, j in np.ndindex(rows - 2, columns - 2):
         if size[i + 1, j + 1] <= size[i : i + 3, j : j + 3].min():
             starts.append(states[i + 1, j + 1])
-    found = [s for s in (_newton(landscape, start) for start in starts) if s is not None]
     count = effort * _ANGLES
     angles = np.asarray((np.arange(count + 1) + 0.5) * (2.0 * np.pi / count))
-    around = landscape.along_circle(angles)
+    around = landscape.along_circle(angles, sketch=True)
     if np.abs(around).max() < flat:
         circle = [0.0, 0.5 * np.pi, np.pi, 1.5 * np.pi]
     else:
         floor = DEGENERATE**2 * landscape.scale
         circle = _roots(lambda x: float(landscape.along_circle(x)), angles, around, floor)
-    return [*found, *(np.array([np.cos(x), np.sin(x)]) for x in circle)]
+    return [*_polished(landscape, starts), *(np.array([np.cos(x), np.sin(x)]) for x in circle)]
 
 
-def _newton(landscape: _Landscape, start: Array) -> Array | None:
-    """The zero of the gradient that Newton steps reach from a start, or None."""
+def _polished(landscape: _Landscape, starts: Sequence[Array]) -> list[Array]:
+    """The zeros of the gradient inside the ball that Newton steps reach, first on the sketch, then on the risk."""
+    rough: list[Array] = []
+    for start in starts:
+        s = _newton(landscape, start, sketch=True)
+        if s is not None and all(np.linalg.norm(s - other) > 1e-3 for other in rough):
+            rough.append(s)
+    found = (_newton(landscape, s, sketch=False) for s in rough)
+    return [s for s in found if s is not None and s @ s < 1.0 - 1e-10]
+
+
+def _newton(landscape: _Landscape, start: Array, sketch: bool) -> Array | None:
+    """The zero of the gradient that Newton steps from a start reach in the ball, or None."""
     s = start
-    for _ in range(60):
-        gradient = landscape.gradient(s)
+    finest = 1e-5 if sketch else 1e-13
+    outside = 0
+    for _ in range(40):
+        gradient = landscape.gradient(s, sketch)
         # The pseudo-inverse stays put along a direction in which the risk is flat.
-        step = -np.linalg.pinv(landscape.hessian(s), rcond=1e-9) @ gradient
+        step = -np.linalg.pinv(landscape.hessian(s, sketch), rcond=1e-7 if sketch else 1e-9) @ gradient
         length = float(np.linalg.norm(step))
         s = s + step * min(1.0, 0.1 / max(length, 1e-300))
-        if s @ s > 1.0:
-            s = s / np.linalg.norm(s)
-        if length < 1e-13:
+        outside = outside + 1 if s @ s > 1.0 else 0
+        s = _inside(s)
+        if length < finest or outside > 3:
             break
-    settled = np.abs(landscape.gradient(s)).max() < 1e-9 * landscape.scale
-    return s if settled and s @ s < 1.0 - 1e-10 else None
+    settled = float(np.abs(landscape.gradient(s, sketch)).max())
+    return s if settled < (1e-4 if sketch else 1e-9) * landscape.scale else None
 
 
 def _search_ball(landscape: _Landscape, effort: int) -> list[Array]:
@@ -254,15 +272,21 @@ def _search_ball(landscape: _Landscape, effort: int) -> list[Array]:
     starts /= np.linalg.norm(starts, axis=1, keepdims=True)
     axes = np.concatenate([np.eye(landscape.rank), -np.eye(landscape.rank)])
     radii = rng.uniform(size=(count, 1)) ** (1.0 / landscape.rank)
-    inside = [_newton(landscape, s) for s in np.concatenate([[np.zeros(landscape.rank)], 0.5 * axes, radii * starts])]
-    found = [s for s in inside if s is not None]
+    found = _polished(landscape, [np.zeros(landscape.rank), *(0.5 * axes), *(radii * starts)])
 
-    def balance(x: Array) -> Array:  # grad R = multiplier * s on the unit sphere
+    def balance(x: Array, sketch: bool) -> Array:  # grad R = multiplier * s on the unit sphere
         s, multiplier = x[:-1], x[-1]
-        return np.append(landscape.gradient(s / np.linalg.norm(s)) - multiplier * s, 0.5 * (s @ s - 1.0))
+        return np.append(landscape.gradient(s / np.linalg.norm(s), sketch) - multiplier * s, 0.5 * (s @ s - 1.0))
 
+    rough: list[Array] = []
     for s in np.concatenate([axes, starts]):
-        solution = root(balance, np.append(s, s @ landscape.gradient(s / np.linalg.norm(s))), method="hybr", tol=1e-13)
-        if np.abs(balance(solution.x)).max() < 1e-9 * max(landscape.scale, 1e-3):
-            found.append(solution.x[:-1] / np.linalg.norm(solution.x[:-1]))
+        x = np.append(s, s @ landscape.gradient(s, True))
+        x = root(balance, x, args=(True,), method="hybr", tol=1e-6).x
+        solved = np.abs(balance(x, True)).max() < 1e-4 * landscape.scale
+        if solved and all(np.linalg.norm(x[:-1] - other[:-1]) > 1e-3 for other in rough):
+            rough.append(x)
+    for x in rough:
+        x = root(balance, x, args=(False,), method="hybr", tol=1e-13).x
+        if np.abs(balance(x, False)).max() < 1e-9 * landscape.scale:
+            found.append(x[:-1] / np.linalg.norm(x[:-1]))
     return found

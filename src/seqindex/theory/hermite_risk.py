@@ -23,6 +23,8 @@ RESOLUTIONS = {
 """Working resolution by sequence length: the grid has nodes^L points."""
 TOLERANCE = 1e-14
 """Truncation aimed at, relative to the scale of the risk."""
+SKETCH = 1e-7
+"""The same for a sketch."""
 _LARGEST = 2**26
 """Numbers in the largest table of a target's side by panels."""
 CACHE = 1024
@@ -56,10 +58,12 @@ class MehlerSum:
         coarser = RESOLUTIONS[self.length].coarser
         return Expansion(self._integrand, self.length, self._reach, coarser, self._coarse_target)
 
-    def derivatives(self, m: Array, shifts: Array, order: int, coarse: bool = False) -> Array:
+    def derivatives(
+        self, m: Array, shifts: Array, order: int, coarse: bool = False, tolerance: float = TOLERANCE
+    ) -> Array:
         """Derivatives of the given order in (m, shifts), shape (N,) + (1 + L,) * order."""
         result = np.empty((len(m), *(1 + self.length,) * order))
-        for part, shift, highest in self._groups(m, shifts, order):
+        for part, shift, highest in self._groups(m, shifts, order, tolerance):
             series = self._series(shift, highest, order, coarse)
             for by_m in range(order + 1):
                 cross = series.cross[order - by_m]
@@ -94,15 +98,17 @@ class MehlerSum:
                 self._cache.popitem(last=False)
         return self._cache[key]
 
-    def _order(self, m: float, derivatives: int) -> int:
+    def _order(self, m: float, derivatives: int, tolerance: float) -> int:
         """The lowest Hermite order whose tail at |m| is below the tolerance; 100 leaves room for the shifts."""
         for order in self._orders[:-1]:
             tail = abs(m) ** (order + 1 - derivatives) * self._target_tails[order] * self._student_tails[order]
-            if 100.0 * (order + 1.0) ** derivatives * tail < TOLERANCE * self._fine.target.energy**0.5:
+            if 100.0 * (order + 1.0) ** derivatives * tail < tolerance * self._fine.target.energy**0.5:
                 return order
         return self._orders[-1]
 
-    def _groups(self, m: Array, shifts: Array, derivatives: int) -> list[tuple[NDArray[np.intp], Array, int]]:
+    def _groups(
+        self, m: Array, shifts: Array, derivatives: int, tolerance: float = TOLERANCE
+    ) -> list[tuple[NDArray[np.intp], Array, int]]:
         """Points that share a shift, with the shift and the order that serves them all."""
         if not len(m):
             return []
@@ -110,7 +116,7 @@ class MehlerSum:
         inverse = inverse.ravel()
         parts = np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])
         return [
-            (part, shift, self._order(float(np.abs(m[part]).max()), derivatives))
+            (part, shift, self._order(float(np.abs(m[part]).max()), derivatives, tolerance))
             for part, shift in zip(parts, unique, strict=True)
         ]
 
@@ -142,6 +148,10 @@ class HermiteRisk:
     def error(self, m: Array, shifts: Array, order: int) -> Array:
         """Their absolute errors, of the same shape."""
         return self._risk.error(m, shifts, order)
+
+    def sketch(self, m: Array, shifts: Array, order: int) -> Array:
+        """The derivatives to about 1e-6, faster."""
+        return self._risk.derivatives(m, shifts, order, coarse=True, tolerance=SKETCH)
 
     def mean_square_gradient(self, m: Array, shifts: Array) -> Array:
         """V = E |c|^2, shape (N,)."""

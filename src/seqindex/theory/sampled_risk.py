@@ -58,6 +58,10 @@ class SampledRisk:
         """Means over all points, shape (N,) + (1 + L,) * order."""
         return self._over_points(m, shifts, lambda m, shift: self._derivative(m, shift, order)[0])
 
+    def sketch(self, m: Array, shifts: Array, order: int) -> Array:
+        """The derivatives themselves: fewer points would move their zeros."""
+        return self.derivatives(m, shifts, order)
+
     def error(self, m: Array, shifts: Array, order: int) -> Array:
         """Four standard errors, plus what the central differences and the distance from |m| = 1 may change."""
         return self._over_points(m, shifts, lambda m, shift: self._derivative_error(m, shift, order))
