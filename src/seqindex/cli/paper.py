@@ -51,7 +51,7 @@ def say_claims(claims: Sequence[Claim]) -> None:
     from seqindex.paper.claim import markdown_table
 
     if not sys.stdout.isatty():
-        say(markdown_table(claims))
+        say(markdown_table(claims).rstrip())
         return
     from dataclasses import astuple
 

@@ -177,7 +177,7 @@ def _keep(runs: xr.Dataset, folder: Path) -> str:
     """Save the records made until an interrupt beside, not over, those of a finished run."""
     from seqindex import storage
 
-    made = runs.isel(record=runs["step"].values <= int(runs["end_step"].max()))
+    made = runs.isel(record=runs["overlap"].notnull().any("replica").values)
     path = storage.save_dataset(made, folder / "sgd-interrupted.nc")
     last, steps = int(made["step"][-1]), runs.attrs["steps"]
     again = "the same command starts again from step 0 and passes through the same states"
