@@ -28,9 +28,9 @@ from seqindex.model.softmax import attention_matrix
 
 Array = NDArray[np.float64]
 
-GRIDS = {1: (0.1, 11.0, 1e-20), 2: (0.1, 11.0, 1e-20), 3: (0.3, 7.5, 1e-15), 4: (0.4, 7.2, 1e-14)}
+GRIDS = {1: (0.1, 11.0, 1e-20), 2: (0.1, 11.0, 1e-20), 3: (0.2, 7.6, 1e-15), 4: (0.35, 7.0, 1e-13)}
 """Step and extent of the trapezoid rule by length, and the weight below which a node is dropped, which leaves a ball of
-the box; errors about 1e-13, 1e-13, 1e-9 and 1e-7."""
+the box; errors about 1e-13, 1e-13, 1e-9 and 1e-6."""
 SOBOL_BITS = 16
 """Longer sequences take 2**16 scrambled Sobol points with a fixed seed; errors about 1e-4."""
 COARSE = {1: (0.25, 8.0, 1e-12), 2: (0.25, 8.0, 1e-12), 3: (0.5, 6.0, 1e-10), 4: (0.6, 6.0, 1e-9)}

@@ -151,7 +151,7 @@ class SquareConditions:
         if kind == "positional" and self._coarse is not None:
             guess = first_root(self._coarse.positional, 11, tolerance=1e-7)
             return guess if np.isnan(guess) else float(newton(condition, guess, x1=guess - 1e-4, tol=1e-11))
-        return first_root(condition, 129)
+        return first_root(condition, 33 if kind == "positional" else 129)
 
     def _newton_equal_risk(self) -> float:
         # A minimum of functions linear in omega is concave, and it is positive at omega = 0, where the semantic point
