@@ -49,6 +49,9 @@ class Engine(Protocol):
 class PopulationRisk:
     """R(m, e) = E loss of a problem, with derivatives, each with its error.
 
+    Under the norm loss the derivative in m may diverge as |m| -> 1; there it is taken at sqrt(1 - m^2) = 1e-3 (0.03 for
+    second derivatives), and ``error`` says by how much it still changes.
+
     The square loss at length up to 4 uses a Hermite series, the norm loss up to length 2 a four-dimensional grid, and
     longer sequences scrambled Sobol points.
 
