@@ -15,8 +15,8 @@ def draw_landscape(axes: Any, data: xr.Dataset) -> None:
 
     Args:
         axes: Matplotlib axes.
-        data: "risk", "risk_m", "risk_e" over (row, column), up to the circle; "minimum_m", "minimum_e" over
-            (minimum); "direction_m", "direction_e" (a unit vector); optionally "trajectory_m", "trajectory_e" over (run, record).
+        data: "risk", "risk_m", "risk_e" over (row, column), up to the circle; "minimum_m", "minimum_e" over (minimum);
+            "direction_m", "direction_e", a unit vector; optionally "trajectory_m", "trajectory_e" over (run, record).
     """
     m, e, risk = (data[name].values for name in ("risk_m", "risk_e", "risk"))
     filled = axes.contourf(m, e, risk, levels=24, cmap="viridis")
