@@ -1,5 +1,6 @@
 """Files are written whole or not at all, and a folder that cannot be written to is refused at once."""
 
+import os
 import stat
 
 import numpy as np
@@ -77,3 +78,13 @@ def test_figures_are_written_as_png_and_pdf(tmp_path):
     assert png.read_bytes().startswith(b"\x89PNG")
     assert pdf.read_bytes().startswith(b"%PDF")
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    old, young = tmp_path / ".partial-old.nc", tmp_path / ".partial-young.nc"
+    for path in (old, young):
+        path.write_text("half")
+    os.utime(old, (0, 0))
+    writable_folder(tmp_path)
+    assert not old.exists()
+    assert young.exists()

@@ -75,7 +75,8 @@ def _lines(description: str, total: float) -> Advance:
         now = time.monotonic()
         if now - last >= _INTERVAL and done > 0:
             left = (now - begin) * (total - done) / done
-            print(f"{description}: {100 * done / total:.0f} %, about {left:.0f} s left", file=sys.stderr, flush=True)
+            sys.stderr.write(f"{description}: {100 * done / total:.0f} %, about {left:.0f} s left\n")
+            sys.stderr.flush()
             last = now
 
     return advance

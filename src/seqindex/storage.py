@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
+
+
+_PARTIAL = ".partial-"
+_STALE_SECONDS = 3600.0  # a younger one may belong to a process that is still writing
 
 
 def writable_folder(path: str | Path) -> Path:
@@ -29,6 +34,9 @@ def writable_folder(path: str | Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        for stale in folder.glob(f"{_PARTIAL}*"):  # left by a process that was killed while it wrote
+            if time.time() - stale.stat().st_mtime > _STALE_SECONDS:
+                stale.unlink()
     except OSError as error:
         reason = error.strerror
         raise ValueError(f"out must be a folder that can be written to, got {str(folder)!r} ({reason})") from error
@@ -44,7 +52,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
         >>> write_whole(folder / "a.txt", lambda p: p.write_text("whole")).read_text()
         'whole'
     """
-    handle, name = tempfile.mkstemp(prefix=".partial-", suffix=path.suffix, dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=_PARTIAL, suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:

@@ -21,7 +21,7 @@ from seqindex.sgd.random import STREAM_VERSION
 from seqindex.sgd.run import sgd
 from seqindex.sgd.start import Start
 from seqindex.sgd.stop import Near
-from seqindex.storage import save_dataset
+from seqindex.storage import save_dataset, writable_folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def finished(
 
     On Ctrl-C the jobs under way stop within a moment; those that are done stay in the store.
     """
-    store.mkdir(parents=True, exist_ok=True)
+    writable_folder(store)
     kept = [job for job in jobs if load(store, job) is not None]
     yield from kept
     todo = sorted(set(jobs) - set(kept), key=lambda job: (-job.steps, job.key()))
