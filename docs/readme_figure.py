@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 def main() -> None:
     """Compute, draw and save."""
     store = HERE.parent / "results" / "runs"
-    series = [Series("square", dim, 0.5, Start.random(), OMEGAS[7:27], 64) for dim in (100, 1000, 10_000)]
+    series = [Series("square", dim, 0.5, Start.random(), OMEGAS[6:28:2], 64) for dim in (100, 1000, 10_000)]
     wanted = [fig5.jobs(fig5.QUICK)[0], *series_jobs(series)]
     list(finished(wanted, store))
     drawn, *ends = results(wanted, store)
