@@ -1,5 +1,6 @@
-"""Names that every docstring example may use without importing them, and how hypothesis runs."""
+"""Names that every docstring example may use without importing them, how hypothesis runs, and Ctrl-C."""
 
+import signal
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,12 @@ import seqindex as sx
 # The same examples in every run, and no failure because a machine is busy or compiles.
 settings.register_profile("seqindex", deadline=None, derandomize=True)
 settings.load_profile("seqindex")
+
+
+def pytest_configure() -> None:
+    """Let tests of Ctrl-C work where the caller ignores it, as a shell does for its background jobs."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
