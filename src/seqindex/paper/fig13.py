@@ -100,7 +100,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "figure 13",
             "the semantic minimum is the only one, but SGD first goes to the positional point, lingers, then turns",
             f"phase {data.attrs['phase']}; steepest descent at the origin is positional",
-            f"{went} of {runs} runs went to the positional point first; {int(arrived.sum())} of {runs} had reached the "
+            f"in {went} of {runs} runs |e| passed 1/2 before |m| did; {int(arrived.sum())} of {runs} had reached the "
             f"semantic minimum after {steps:.0e} steps{median}",
             verdict,
         )

@@ -159,7 +159,7 @@ def _transition_claims(data: xr.Dataset) -> list[Claim]:
         unfinished = ran - int(one["converged"].sum())
         shift = middle - predicted
         if abs(shift) < 3.0 * error:
-            verdict = CONFIRMED
+            verdict = f"{CONFIRMED} within 3 standard errors"
         elif abs(shift) < float(one["switch_width"]):
             verdict = f"{CONDITION}: at this d half lies {shift:+.3f} away, within the width of the switch"
         else:
