@@ -140,6 +140,13 @@ def test_all_figures_are_written_judged_and_kept(tmp_path, monkeypatch: pytest.M
     assert all(all(dataclasses.astuple(claim)) for claim in claims)
     assert (tmp_path / "claims.md").read_text().count("\n") == len(claims) + 2
     assert len(said) == 4
+    four, five = (xr.load_dataset(tmp_path / f"{name}.nc", engine="h5netcdf") for name in ("fig4", "fig5"))
+    # From two independent grids, to all digits given.
+    assert float(four["coexistence_from"]) == pytest.approx(0.7634998724185, abs=1e-8)
+    assert float(four["switch_from"]) == pytest.approx(0.7243908814315, abs=1e-8)
+    assert five["curvatures"].values == pytest.approx([-0.1775843961150, -0.1455315429356], abs=1e-10)
+    positional = np.abs(five["minimum_e"].values) > 0.5
+    assert five["minimum_risk"].values[positional] == pytest.approx([0.2031026963618] * 2, abs=1e-10)
     # The second call computes nothing and says the same.
     for name, figure in FIGURES.items():
         monkeypatch.setitem(FIGURES, name, dataclasses.replace(figure, compute=None, jobs=None))
@@ -172,6 +179,27 @@ def test_share_of_semantic_runs_falls_through_the_transition():
     assert share[0.5] >= 115
     assert 50 <= share[0.64] <= 105
     assert share[0.76] <= 12
+
+
+def test_claim_of_figure_13_counts_runs():
+    """Two runs made by hand: one goes positional, then turns; the other goes straight."""
+    overlap = np.array([[0.0, 0.1, 0.2, 0.9], [0.0, 0.6, 0.9, 0.9]])
+    encoding = np.array([[0.0, 0.7, 0.8, 0.3], [0.0, 0.1, 0.2, 0.3]])
+    data = xr.Dataset(
+        {
+            "overlap": (("replica", "record"), overlap),
+            "encoding_overlap": (("replica", "record"), encoding),
+            "outcome": ("replica", np.array([3, 3], dtype=np.int8)),
+            "end_step": ("replica", [300, 200]),
+        },
+        {"step": ("record", [0, 100, 200, 300])},
+        {"phase": "unique_semantic_misaligned"},
+    )
+    (claim,) = fig13.claims(data)
+    assert claim.measured.startswith("in 1 of 2 runs |e| passed 1/2 before |m| did; 2 of 2 had reached")
+    assert claim.measured.endswith("median 3e+02 steps")
+    assert claim.verdict.startswith("confirmed with a condition")
+    assert fig13.claims(data.assign_attrs(phase="unique_semantic"))[0].verdict == "not confirmed"
 
 
 def test_minima_follow_the_loss():

@@ -240,4 +240,8 @@ def test_ends():
 
 
 def test_one_record_is_drawn():
-    rendered(draw_runs(RUNS.isel(record=[0])))
+    drawing = draw_runs(RUNS.isel(record=[0]))
+    rendered(drawing)
+    for axes, name in zip(drawing.get_axes(), ("overlap", "encoding_overlap"), strict=False):
+        dots = np.concatenate([line.get_ydata() for line in axes.lines if line.get_marker() == "o"])
+        np.testing.assert_array_equal(np.sort(dots), np.sort(RUNS[name].values[:, 0]))

@@ -151,6 +151,21 @@ class Problem:
         """Basis of span(w*, P)."""
         return self.student.frame
 
+    @property
+    def block_functions(self) -> tuple[Any, ...]:
+        """What both simulations call, in the order of the first eight arguments of their ``advance``."""
+        target, student = self.target.kernel, self.student.kernel
+        return (
+            target.function,
+            target.parameters,
+            self.target.outputs,
+            student.forward,
+            student.backward,
+            student.parameters,
+            student.work_rows,
+            blocks.compiled(self.loss.kernel, blocks.LOSS),
+        )
+
     def loss_at(self, zstar: Array, z: Array) -> Array:
         """Loss of fields, shapes (..., L), (..., L) -> (...)."""
         return self.loss.value(self.student(z) - self.target(zstar))

@@ -11,12 +11,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
-from seqindex.model.attention import Attention
-from seqindex.model.encoding import OppositeEncoding
-from seqindex.model.problem import Problem
-from seqindex.model.target import PositionalSemanticTarget
 from seqindex.paper.claim import CONDITION, CONFIRMED, REFUTED, Claim
 from seqindex.paper.jobs import Job
+from seqindex.paper.transition import problem
 from seqindex.plotting.phases import draw_phase_diagram
 from seqindex.plotting.style import styled
 from seqindex.theory.boundaries import phase_boundary
@@ -95,8 +92,9 @@ def _check(count: int) -> tuple[int, int]:
         diagram = phase_diagram([a], [omega])
         angles = diagram["minimum_angle"].values[0, 0]
         wanted = sorted(float(angle) for angle in angles[np.isfinite(angles)])
-        problem = Problem(PositionalSemanticTarget(omega, a), Attention(2, OppositeEncoding()))
-        found = [point for point in critical_points(PopulationRisk(problem)) if point.kind == "minimum"]
+        found = [
+            point for point in critical_points(PopulationRisk(problem(omega, "square", a))) if point.kind == "minimum"
+        ]
         inside = [point for point in found if not point.boundary]
         quadrant = {round(float(np.degrees(np.arctan2(abs(p.e[0]), abs(p.m)))), 3) for p in found}
         same = len(quadrant) == len(wanted) and np.allclose(sorted(quadrant), wanted, atol=2e-3)

@@ -61,6 +61,9 @@ def _draw_replicas(panel: Any, steps: Any, values: Any, where: Any) -> None:
     width = float(np.clip(8.0 / np.sqrt(len(values)), 0.5, 1.4))
     for flag, name in enumerate(ENDS):
         colour, line = LOOKS[name]
+        if len(steps) == 1:  # a line through one point shows nothing
+            panel.plot(np.repeat(steps, (where == flag).sum()), values[where == flag, 0], "o", color=colour, alpha=0.7)
+            continue
         paths = [np.column_stack([steps, row]) for row in values[where == flag]]
         panel.add_collection(LineCollection(paths, colors=colour, linestyles=line, linewidths=width, alpha=0.7))
 

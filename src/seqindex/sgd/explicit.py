@@ -129,7 +129,7 @@ class ExplicitEngine:
         nu: NDArray[np.float64],
         seed: int,
     ) -> None:
-        target, student, frame = problem.target.kernel, problem.student.kernel, problem.frame
+        frame = problem.frame
         replicas = len(nu)
         padded = -(-dim // WIDTH) * WIDTH
         self._basis = frame.basis(dim, np.random.default_rng(sequence(seed, 0, FRAME)))
@@ -147,14 +147,7 @@ class ExplicitEngine:
             self._words[replica] = streams(seed, replica, TOKENS, lanes=WIDTH)
         self._dim = dim
         self._constants = (
-            target.function,
-            target.parameters,
-            problem.target.outputs,
-            student.forward,
-            student.backward,
-            student.parameters,
-            student.work_rows,
-            blocks.compiled(problem.loss.kernel, blocks.LOSS),
+            *problem.block_functions,
             wstar,
             encoding,
             dim,

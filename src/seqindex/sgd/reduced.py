@@ -224,16 +224,9 @@ class ReducedEngine:
         nu: NDArray[np.float64],
         seed: int,
     ) -> None:
-        target, student, frame = problem.target.kernel, problem.student.kernel, problem.frame
+        frame = problem.frame
         self._constants = (
-            target.function,
-            target.parameters,
-            problem.target.outputs,
-            student.forward,
-            student.backward,
-            student.parameters,
-            student.work_rows,
-            blocks.compiled(problem.loss.kernel, blocks.LOSS),
+            *problem.block_functions,
             np.array(frame.positions, order="C"),
             learning_rate / dim,
             float(dim - frame.rank - 1),
