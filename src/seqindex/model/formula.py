@@ -1,6 +1,6 @@
 """Nodes of the SymPy trees into which link functions and activations are parsed.
 
-A link function is a SymPy expression in the fields ``z1 .. zL``; an activation one in ``u``.  Sums and products over all
+A link function is an expression in the fields ``z1 .. zL``; an activation one in ``u``.  Sums and products over all
 positions stay single nodes, whatever the length: their body is an expression in ``FIELD`` (the field of the current
 position) and possibly in ``z1 .. zL``.
 """
