@@ -93,6 +93,8 @@ BAD = {
     "sgd --start random --m 0.1": r"m goes with start 'overlaps' or 'released', got start 'random'",
     "sgd --start released --e 0.1": r"e goes with start 'overlaps', got start 'released'",
     "sgd --start overlaps --m 0.9 --e 0.9": r"m\^2 \+ \|e\|\^2 must be at most 1, got 1.62",
+    "sgd --start overlaps": "start 'overlaps' needs m, e or both, got neither; for m = e = 0 use start 'orthogonal'",
+    "sgd --engine explicit --dim 1e12": r"dim must fit into memory, got 1000000000000, which takes .*",
     "sgd --start overlaps --e 0.1,0.2": r"e must have shape \(1,\), got \(2,\)",
     "sgd --start overlaps --e x": r"Invalid value: 'x' is not a number\.",
     "sgd --start released --m 2": r"overlap must be in \[0, 1\], got 2",

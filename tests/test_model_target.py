@@ -201,6 +201,11 @@ REFUSED = [
     (lambda z: z[:, :, None], ValueError, r"labels \(n,\) or \(n, k\), got \(3, 2, 1\) for n = 3$"),
     (lambda z: z[:, :0], ValueError, r"labels \(n,\) or \(n, k\), got \(3, 0\) for n = 3$"),
     (lambda z: z[:, 0] * z.mean(), ValueError, r"^function must map each row of fields \(n, 2\) on its own"),
+    (
+        lambda z: z[:, 7],
+        ValueError,
+        r"^function must take fields of shape \(n, 2\), got IndexError: index 7 is out of bounds",
+    ),
     (lambda z: z[:, 0] * 1j, TypeError, r"^function must give real labels, got complex128$"),
     (lambda z: ["a"] * len(z), TypeError, r"^function must give real labels, got <U1$"),
     (lambda z: z[: len(z)] @ np.ones((2, len(z))), ValueError, r"of one k, got k = 1 after 3$"),

@@ -165,6 +165,8 @@ def _start(problem: Problem, name: str, m: float | None, e: str | None) -> Start
         raise ValueError(f"e goes with start 'overlaps', got start {name!r}")
     if m is not None and name not in ("overlaps", "released"):
         raise ValueError(f"m goes with start 'overlaps' or 'released', got start {name!r}")
+    if name == "overlaps" and m is None and e is None:
+        raise ValueError("start 'overlaps' needs m, e or both, got neither; for m = e = 0 use start 'orthogonal'")
     if name == "overlaps":
         overlap = 0.0 if m is None else m
         along = None if e is None else [real(part) for part in e.split(",")]

@@ -16,6 +16,7 @@ from typing import Any
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
 
 # ``reassoc`` is left out on purpose: it cancels the round-to-nearest additions below and the two-step range reductions.
 # ``nnan`` and ``ninf`` are left out so that a NaN or an infinity in a state can still be seen.
@@ -70,22 +71,57 @@ def float_of(typingctx, value):  # type: ignore[no-untyped-def]
     return types.float64(types.int64), codegen
 
 
+@intrinsic
+def wide_vectors(typingctx):  # type: ignore[no-untyped-def]
+    """Ask LLVM for the widest vectors that the processor has in the loops of the calling function.
+
+    Left alone it takes 256-bit vectors on processors with 512-bit ones, since these once lowered the clock.
+    """
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        # llvmlite knows no attributes that have a value; a set of them prints whatever it holds.
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
+def flat(typingctx, array):  # type: ignore[no-untyped-def]
+    """A contiguous array as one borrowed row: counting references, as ``reshape`` does, takes as long as a loop."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        source = make_array(signature.args[0])(context, builder, args[0])
+        result = make_array(signature.return_type)(context, builder)
+        shape, strides = [source.nitems], [source.itemsize]
+        populate_array(result, source.data, shape=shape, strides=strides, itemsize=source.itemsize, meminfo=None)
+        return result._getvalue()  # noqa: SLF001 - Numba's own way
+
+    return types.Array(array.dtype, 1, "C")(array), codegen
+
+
 @njit(**OPTIONS)
 def exp(x):  # type: ignore[no-untyped-def]
     """Exponential; saturates at exp(-708) and exp(709), keeps NaN."""
-    x = -708.0 if x < -708.0 else x
-    x = 709.0 if x > 709.0 else x
+    return exp_within(x, -708.0, 709.0)
+
+
+@njit(**OPTIONS)
+def exp_within(x, low, high):  # type: ignore[no-untyped-def]
+    """Exponential of x cut to [low, high], a part of [-708, 709]; keeps NaN."""
+    x = low if x < low else x
+    x = high if x > high else x
     shifted = x * _LOG2E + _ROUND
     k = shifted - _ROUND
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
     # Estrin's scheme: a Horner chain would wait for each multiplication and leave the processor idle.
     r2 = r * r
     r4 = r2 * r2
-    low = (1.0 + r) + r2 * (0.5 + r * (1.0 / 6.0))
+    bottom = (1.0 + r) + r2 * (0.5 + r * (1.0 / 6.0))
     middle = (1.0 / 24.0 + r * (1.0 / 120.0)) + r2 * (1.0 / 720.0 + r * (1.0 / 5040.0))
-    high = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + r2 * (1.0 / 3628800.0 + r * (1.0 / 39916800.0))
+    upper = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + r2 * (1.0 / 3628800.0 + r * (1.0 / 39916800.0))
     top = 1.0 / 479001600.0 + r * (1.0 / 6227020800.0)
-    p = (low + r4 * middle) + (r4 * r4) * (high + r4 * top)
+    p = (bottom + r4 * middle) + (r4 * r4) * (upper + r4 * top)
     # The low bits of ``shifted`` hold k; moved into the exponent field they multiply by 2**k.
     return p * float_of((bits_of(shifted) << 52) + _ONE_BITS)
 

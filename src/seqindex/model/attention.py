@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from seqindex import check
-from seqindex.gaussian.simd import OPTIONS, WIDTH
+from seqindex.gaussian.simd import OPTIONS, WIDTH, flat, wide_vectors
 from seqindex.model import blocks
 from seqindex.model.encoding import Encoding
 from seqindex.model.frame import Frame
@@ -20,12 +20,18 @@ from seqindex.model.softmax import attention_matrix, softmax_block
 
 Array = NDArray[Any]
 
-# Parameters of the kernels: [L, then for each non-zero coefficient of the reduction: output, entry i*L+j, value].
+# Parameters of the kernels: [L, then for each non-zero coefficient of the reduction: output, entry i*L+j, value]; the
+# identity reduction is the bare [L], since copying is much faster than multiplying by the unit matrix.
 # Rows of scratch: S (L^2), one row for the softmax, then D = R^T r (L^2), and one row.
 
 
 @njit(**OPTIONS)
 def _reduce(parameters, work, f):  # type: ignore[no-untyped-def]
+    wide_vectors()
+    if parameters.size == 1:
+        for i in range(f.size):
+            f[i] = work[i]
+        return
     f[:] = 0.0
     for t in range((parameters.size - 1) // 3):
         output = int(parameters[1 + 3 * t]) * WIDTH
@@ -37,27 +43,36 @@ def _reduce(parameters, work, f):  # type: ignore[no-untyped-def]
 
 @njit(**OPTIONS)
 def _softmax_forward(z, parameters, work, f):  # type: ignore[no-untyped-def]
-    softmax_block(z.reshape(-1), work.reshape(-1), z.shape[0])
-    _reduce(parameters, work.reshape(-1), f.reshape(-1))
+    wide_vectors()
+    length = z.shape[0]
+    work = flat(work)
+    softmax_block(flat(z), work, work[length * length * WIDTH :], length)
+    _reduce(parameters, work, flat(f))
 
 
 @njit(**OPTIONS)
 def _linear_forward(z, parameters, work, f):  # type: ignore[no-untyped-def]
+    wide_vectors()
     length = z.shape[0]
-    z = z.reshape(-1)
-    s = work.reshape(-1)
+    z = flat(z)
+    s = flat(work)
     for i in range(length):
         for j in range(length):
             row = (i * length + j) * WIDTH
             for lane in range(WIDTH):
                 s[row + lane] = z[i * WIDTH + lane] * z[j * WIDTH + lane]
-    _reduce(parameters, s, f.reshape(-1))
+    _reduce(parameters, s, flat(f))
 
 
 @njit(**OPTIONS)
 def _pull_back(parameters, work, r, length):  # type: ignore[no-untyped-def]
     """D = R^T r, written behind S and its row of scratch; returns the offset of D."""
+    wide_vectors()
     start = (length * length + 1) * WIDTH
+    if parameters.size == 1:
+        for i in range(r.size):
+            work[start + i] = r[i]
+        return start
     work[start : start + length * length * WIDTH] = 0.0
     for t in range((parameters.size - 1) // 3):
         output = int(parameters[1 + 3 * t]) * WIDTH
@@ -71,6 +86,7 @@ def _pull_back(parameters, work, r, length):  # type: ignore[no-untyped-def]
 @njit(**OPTIONS)
 def _score_gradient(z, e, c, length):  # type: ignore[no-untyped-def]
     """c_l = sum_j (E_lj + E_jl) z_j, from E = d loss / d scores."""
+    wide_vectors()
     c[:] = 0.0
     for i in range(length):
         for j in range(length):
@@ -83,6 +99,7 @@ def _score_gradient(z, e, c, length):  # type: ignore[no-untyped-def]
 @njit(**OPTIONS)
 def _pair_gradient(z, s, d, c):  # type: ignore[no-untyped-def]
     """c at length 2 in one loop: E_11 = -E_12 = S_11 S_12 (D_11 - D_12), and likewise for the second row."""
+    wide_vectors()
     for lane in range(WIDTH):
         first = s[lane] * s[WIDTH + lane] * (d[lane] - d[WIDTH + lane])
         second = s[2 * WIDTH + lane] * s[3 * WIDTH + lane] * (d[3 * WIDTH + lane] - d[2 * WIDTH + lane])
@@ -93,11 +110,12 @@ def _pair_gradient(z, s, d, c):  # type: ignore[no-untyped-def]
 
 @njit(**OPTIONS)
 def _softmax_backward(z, parameters, work, r, c):  # type: ignore[no-untyped-def]
+    wide_vectors()
     length = z.shape[0]
-    work = work.reshape(-1)
-    start = _pull_back(parameters, work, r.reshape(-1), length)
+    work = flat(work)
+    start = _pull_back(parameters, work, flat(r), length)
     if length == 2:
-        _pair_gradient(z.reshape(-1), work, work[start:], c.reshape(-1))
+        _pair_gradient(flat(z), work, work[start:], flat(c))
         return
     mean = start + length * length * WIDTH
     for i in range(length):  # E_ij = S_ij (D_ij - sum_j' S_ij' D_ij')
@@ -111,15 +129,16 @@ def _softmax_backward(z, parameters, work, r, c):  # type: ignore[no-untyped-def
             row = (i * length + j) * WIDTH
             for lane in range(WIDTH):
                 work[start + row + lane] = work[row + lane] * (work[start + row + lane] - work[mean + lane])
-    _score_gradient(z.reshape(-1), work[start:], c.reshape(-1), length)
+    _score_gradient(flat(z), work[start:], flat(c), length)
 
 
 @njit(**OPTIONS)
 def _linear_backward(z, parameters, work, r, c):  # type: ignore[no-untyped-def]
+    wide_vectors()
     length = z.shape[0]
-    work = work.reshape(-1)
-    start = _pull_back(parameters, work, r.reshape(-1), length)
-    _score_gradient(z.reshape(-1), work[start:], c.reshape(-1), length)
+    work = flat(work)
+    start = _pull_back(parameters, work, flat(r), length)
+    _score_gradient(flat(z), work[start:], flat(c), length)
 
 
 def _linear_matrix(z: Array) -> Array:
@@ -243,7 +262,8 @@ class Attention:
     def kernel(self) -> blocks.StudentKernel:
         """Compiled block functions for the simulation."""
         scores = SCORES[self.scores]
-        triples = [(k, entry, self._flat[k, entry]) for k, entry in zip(*np.nonzero(self._flat), strict=True)]
+        entries = list(zip(*np.nonzero(self._flat), strict=True)) or [(0, 0)]  # a reduction to zero keeps one entry
+        triples = [] if self._whole else [(k, entry, self._flat[k, entry]) for k, entry in entries]
         return blocks.StudentKernel(
             forward=blocks.compiled(scores.forward, blocks.FORWARD),
             backward=blocks.compiled(scores.backward, blocks.BACKWARD),

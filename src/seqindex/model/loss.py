@@ -14,16 +14,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from seqindex.gaussian.simd import OPTIONS, WIDTH
+from seqindex.gaussian.simd import OPTIONS, WIDTH, flat, wide_vectors
 
 Array = NDArray[Any]
 
 
 @njit(**OPTIONS)
 def _square(y, f, r):  # type: ignore[no-untyped-def]
-    y = y.reshape(-1)
-    f = f.reshape(-1)
-    r = r.reshape(-1)
+    wide_vectors()
+    y = flat(y)
+    f = flat(f)
+    r = flat(r)
     for row in range(r.size // WIDTH):
         for lane in range(WIDTH):
             i = row * WIDTH + lane
@@ -32,9 +33,10 @@ def _square(y, f, r):  # type: ignore[no-untyped-def]
 
 @njit(**OPTIONS)
 def _norm(y, f, r):  # type: ignore[no-untyped-def]
-    y = y.reshape(-1)
-    f = f.reshape(-1)
-    r = r.reshape(-1)
+    wide_vectors()
+    y = flat(y)
+    f = flat(f)
+    r = flat(r)
     rows = r.size // WIDTH
     norm = np.zeros(WIDTH)
     for row in range(rows):

@@ -14,22 +14,26 @@ from numba.extending import is_jitted
 from numpy.typing import ArrayLike, NDArray
 
 from seqindex import check
-from seqindex.gaussian.simd import OPTIONS, WIDTH
+from seqindex.gaussian.simd import OPTIONS, WIDTH, flat, wide_vectors
 from seqindex.model import blocks
 from seqindex.model.softmax import attention_matrix, softmax_block
 
 
 @njit(**OPTIONS)
 def _positional_semantic(z, parameters, y):  # type: ignore[no-untyped-def]
+    wide_vectors()
     length = z.shape[0]
-    work = np.empty((length * length + 1) * WIDTH)
-    softmax_block(z.reshape(-1), work, length)
-    y = y.reshape(-1)
+    z = flat(z)
+    y = flat(y)
+    if length == 2:  # an allocation a call would take as long as the exponentials
+        softmax_block(z, y, y, length)
+    else:
+        softmax_block(z, y, np.empty(WIDTH), length)
     semantic = 1.0 - parameters[0]
     for row in range(length * length):
         positional = parameters[0] * parameters[1 + row]
         for lane in range(WIDTH):
-            y[row * WIDTH + lane] = semantic * work[row * WIDTH + lane] + positional
+            y[row * WIDTH + lane] = semantic * y[row * WIDTH + lane] + positional
 
 
 class PositionalSemanticTarget:
@@ -179,7 +183,11 @@ class Target:
 
     def _labels(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Labels (n, k) of fields (n, L)."""
-        y = np.asarray(self.function(z))
+        try:
+            y = np.asarray(self.function(z))
+        except Exception as error:  # whatever a function of the user raises
+            about = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise ValueError(f"function must take fields of shape (n, {self.length}), got {about}") from error
         if y.dtype.kind not in "biuf":
             raise TypeError(f"function must give real labels, got {y.dtype}")
         wanted = f"function must map fields (n, {self.length}) to labels (n,) or (n, k)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,16 @@ def advance(  # type: ignore[no-untyped-def]
                 diverged[i] = step
 
 
+def _refuse_more_than_memory(wanted: float, dim: int) -> None:
+    """Raise ValueError where arrays of ``wanted`` bytes would not fit."""
+    if not hasattr(os, "sysconf"):
+        return
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if wanted > memory:
+        sizes = f"{wanted / 2**30:.3g} GiB of {memory / 2**30:.3g} GiB"
+        raise ValueError(f"dim must fit into memory, got {dim}, which takes {sizes}; the reduced engine takes any dim")
+
+
 class ExplicitEngine:
     """Replicas of explicit SGD; same interface and starts as ``ReducedEngine``."""
 
@@ -132,6 +143,7 @@ class ExplicitEngine:
         frame = problem.frame
         replicas = len(nu)
         padded = -(-dim // WIDTH) * WIDTH
+        _refuse_more_than_memory(8.0 * padded * (replicas + min(replicas, WIDTH) * (problem.length + 2)), dim)
         self._basis = frame.basis(dim, np.random.default_rng(sequence(seed, 0, FRAME)))
         wstar = np.zeros(padded)
         wstar[:dim] = math.sqrt(dim) * self._basis[:, 0]

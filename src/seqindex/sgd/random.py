@@ -16,9 +16,9 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from seqindex.gaussian.simd import OPTIONS, ROW, ROWS, WIDTH, float_of, log, sincos_turns
+from seqindex.gaussian.simd import OPTIONS, ROW, ROWS, WIDTH, flat, float_of, log, sincos_turns, wide_vectors
 
-STREAM_VERSION = 1
+STREAM_VERSION = 2
 """Changes whenever the same seed gives other numbers."""
 START, COMPONENT, FRAME, TOKENS = range(4)
 """What the draws of a replica are for besides the reduced chain: its start, v, the frame (replica 0), its tokens."""
@@ -75,8 +75,9 @@ def _unit(number):  # type: ignore[no-untyped-def]
 @njit(types.void(WORDS, ROWS), **OPTIONS)
 def fill_normals(words, out):  # type: ignore[no-untyped-def]
     """Fill ``out``, an even number of rows of WIDTH lanes, with independent standard normals."""
-    w = words.reshape(-1)
-    flat = out.reshape(-1)
+    wide_vectors()
+    w = flat(words)
+    x = flat(out)
     for pair in range(out.shape[0] // 2):
         row = 2 * pair * WIDTH
         for lane in range(WIDTH):
@@ -93,8 +94,8 @@ def fill_normals(words, out):  # type: ignore[no-untyped-def]
             # u in (0, 1) is the middle of its cell, so the logarithm is finite and the tail reaches 8.5 sigma.
             radius = math.sqrt(-2.0 * log(_unit(first) - (1.0 - 2.0**-53)))
             sine, cosine = sincos_turns(_unit(second) - 1.0)
-            flat[row + lane] = radius * cosine
-            flat[row + WIDTH + lane] = radius * sine
+            x[row + lane] = radius * cosine
+            x[row + WIDTH + lane] = radius * sine
 
 
 @njit(**OPTIONS)
@@ -128,14 +129,14 @@ def fill_chi_square(words, degrees, normals, out):  # type: ignore[no-untyped-de
         normals: (WIDTH) standard normals to use up.
         out: (WIDTH), filled.
     """
+    wide_vectors()
     if degrees < 2.0:
         for lane in range(WIDTH):
             out[lane] = degrees * normals[lane] * normals[lane]
         return
     shape = 0.5 * degrees - 1.0 / 3.0
     scale = 1.0 / math.sqrt(9.0 * shape)
-    w = words.reshape(-1)
-    uniform = np.empty(WIDTH)
+    w = flat(words)
     doubtful = 0
     for lane in range(WIDTH):
         number, s0, s1, s2, s3 = _step(w[lane], w[WIDTH + lane], w[2 * WIDTH + lane], w[3 * WIDTH + lane])
@@ -146,20 +147,20 @@ def fill_chi_square(words, degrees, normals, out):  # type: ignore[no-untyped-de
         u = _unit(number) - (1.0 - 2.0**-53)
         t = scale * normals[lane]
         root = 1.0 + t
-        out[lane] = 2.0 * shape * root * root * root
         # With |t| < 1/2 the exact test's exponent is 3 shape (log(1+t) - t + t^2/2 - t^3/3) > -1.5 shape t^4, so this
         # squeeze never accepts wrongly; it settles all but about one draw in 18 shape.
         bound = 1.0 - 1.5 * shape * t * t * t * t
         sure = (t < 0.5) & (t > -0.5) & (u < bound)
-        uniform[lane] = -1.0 if sure else u
+        # What is left open keeps its uniform, with a minus sign to tell it from a chi-square.
+        out[lane] = 2.0 * shape * root * root * root if sure else -u
         doubtful += 0 if sure else 1
     if doubtful == 0:
         return
     for lane in range(WIDTH):
-        if uniform[lane] < 0.0:
+        if out[lane] >= 0.0:
             continue
         x = normals[lane]
-        u = uniform[lane]
+        u = -out[lane]
         while not _accepted(x, u, shape, scale):
             radius = math.sqrt(-2.0 * math.log(_draw(words, lane)))
             x = radius * math.cos(2.0 * math.pi * _draw(words, lane))

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from seqindex.gaussian.simd import OPTIONS, ROW, ROWS, WIDTH
+from seqindex.gaussian.simd import OPTIONS, ROW, ROWS, WIDTH, flat, wide_vectors
 from seqindex.model import blocks
 from seqindex.model.problem import Problem
 from seqindex.sgd.random import WORDS, fill_chi_square, fill_normals, streams
@@ -33,6 +33,7 @@ STEPS = types.int64[::1]
 @njit(**OPTIONS)
 def _fields(positions, s, normals, q, z):  # type: ignore[no-untyped-def]
     """z_l = s_1 g_l + q k_l + (Q s)_l."""
+    wide_vectors()
     length = positions.shape[0]
     for position in range(length):
         row = position * WIDTH
@@ -48,6 +49,7 @@ def _fields(positions, s, normals, q, z):  # type: ignore[no-untyped-def]
 @njit(**OPTIONS)
 def _collect(positions, normals, c, sums):  # type: ignore[no-untyped-def]
     """Add one sample's z*.c, k.c, |c|^2 and Q^T c to the rows of ``sums``."""
+    wide_vectors()
     length = positions.shape[0]
     for position in range(length):
         row = position * WIDTH
@@ -71,6 +73,7 @@ _Q, _ALONG, _PULL, _SPREAD, _TOTAL = (row * WIDTH for row in range(5))
 @njit(**OPTIONS)
 def _radius(s, nu, rank, work):  # type: ignore[no-untyped-def]
     """q = |(nu, s_2, ..., s_R)|."""
+    wide_vectors()
     for lane in range(WIDTH):
         work[_Q + lane] = nu[lane] * nu[lane]
     for j in range(1, rank):
@@ -83,6 +86,7 @@ def _radius(s, nu, rank, work):  # type: ignore[no-untyped-def]
 @njit(**OPTIONS)
 def _move(rank, scale, sums, eta, chi, s, nu, work):  # type: ignore[no-untyped-def]
     """One step of the state and its rescaling to the sphere; ``work[_TOTAL]`` keeps the squared norm before it."""
+    wide_vectors()
     for lane in range(WIDTH):
         work[_ALONG + lane] = 0.0
     for j in range(1, rank):
@@ -128,6 +132,7 @@ def _move(rank, scale, sums, eta, chi, s, nu, work):  # type: ignore[no-untyped-
 @njit(**OPTIONS)
 def _watch(work, diverged, step):  # type: ignore[no-untyped-def]
     """Keep the first step at which the squared norm is not a positive finite number."""
+    wide_vectors()
     for lane in range(WIDTH):
         total = work[_TOTAL + lane]
         fine = (total > 0.0) & (total < math.inf)
@@ -169,6 +174,7 @@ def advance(  # type: ignore[no-untyped-def]
         first: number of steps made before.
         steps: number of steps to make.
     """
+    wide_vectors()
     length, rank = positions.shape
     normals = np.empty((2 * length, WIDTH))
     final = np.empty((rank + rank % 2, WIDTH))  # R - 1 normals eta, one for the chi-square, made even
@@ -181,23 +187,23 @@ def advance(  # type: ignore[no-untyped-def]
     sums = np.empty((3 + rank) * WIDTH)
     chi = np.empty(WIDTH)
     work = np.empty(5 * WIDTH)
-    s_flat = s.reshape(-1)
+    s_flat = flat(s)
     zstar = normals[:length]
     for step in range(first + 1, first + steps + 1):
         _radius(s_flat, nu, rank, work)
         sums[:] = 0.0
         for _ in range(batch):
             fill_normals(words, normals)
-            _fields(positions, s_flat, normals.reshape(-1), work, z.reshape(-1))
+            _fields(positions, s_flat, flat(normals), work, flat(z))
             target(zstar, target_parameters, y)
             forward(z, student_parameters, student_work, f)
             loss(y, f, r)
             backward(z, student_parameters, student_work, r, c)
-            _collect(positions, normals.reshape(-1), c.reshape(-1), sums)
+            _collect(positions, flat(normals), flat(c), sums)
         fill_normals(words, final)
         fill_chi_square(words, degrees, final[rank - 1], chi)
         # With the mean over the batch every sum carries 1 / batch, and |c|^2 its square through ``scale``.
-        _move(rank, delta / batch, sums, final.reshape(-1), chi, s_flat, nu, work)
+        _move(rank, delta / batch, sums, flat(final), chi, s_flat, nu, work)
         _watch(work, diverged, step)
 
 
