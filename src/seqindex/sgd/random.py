@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from seqindex.gaussian.simd import OPTIONS, ROW, ROWS, WIDTH, flat, float_of, log, sincos_turns, wide_vectors
 
-STREAM_VERSION = 2
+STREAM_VERSION = 1
 """Changes whenever the same seed gives other numbers."""
 START, COMPONENT, FRAME, TOKENS = range(4)
 """What the draws of a replica are for besides the reduced chain: its start, v, the frame (replica 0), its tokens."""
