@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from seqindex.model.reduction import Reduction as Reduction
     from seqindex.model.target import PositionalSemanticTarget as PositionalSemanticTarget
     from seqindex.model.target import Target as Target
+    from seqindex.order import Order as Order
     from seqindex.outcome import Outcome as Outcome
     from seqindex.sgd.run import Interrupted as Interrupted
     from seqindex.sgd.run import sgd as sgd
@@ -39,6 +40,7 @@ _HOMES = {
     "Reduction": "seqindex.model.reduction",
     "PositionalSemanticTarget": "seqindex.model.target",
     "Target": "seqindex.model.target",
+    "Order": "seqindex.order",
     "Outcome": "seqindex.outcome",
     "PopulationRisk": "seqindex.theory.risk",
     "critical_points": "seqindex.theory.critical",
