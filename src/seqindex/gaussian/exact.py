@@ -37,13 +37,20 @@ def exact(value: Any) -> Number:
 
 
 def add(a: Number, b: Number) -> Number:
-    """a + b."""
+    """Sum of a and b."""
     return _canonical(_symbolic(a) + _symbolic(b)) if _irrational(a) or _irrational(b) else a + b
 
 
 def multiply(a: Number, b: Number) -> Number:
-    """A b."""
+    """Product of a and b."""
     return _product(a, b) if _irrational(a) or _irrational(b) else a * b
+
+
+def divide(a: Number, b: Number) -> Number:
+    """Quotient of a and b, with a rational number where both are integers."""
+    if _irrational(a) or _irrational(b):
+        return _canonical(_symbolic(a) / _symbolic(b))
+    return Fraction(a, b) if isinstance(a, int) and isinstance(b, int) else a / b
 
 
 def to_float(value: Number) -> float:
