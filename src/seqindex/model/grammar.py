@@ -1,7 +1,7 @@
 """Link functions and activations as text: parsed against an allow-list into SymPy trees, never evaluated.
 
 The text goes through Python's own grammar; every node of its syntax tree is then either one of those below or refused
-with its place in the text.  Numbers stay exact (0.1 is 1/10), so that Hermite coefficients of polynomials are exact too.
+with its place in the text.  Numbers stay exact (0.1 is 1/10), so that polynomials have exact Hermite coefficients.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class _Reader:
             return self.names[name]
         if name in FUNCTIONS or name in _OVER_POSITIONS or _HERMITE.match(name):
             self._refuse(f"must call {name} with one argument, as in {name}(...)", node.col_offset)
-        self._unknown(name, node)
+        return self._unknown(name, node)
 
     def _unknown(self, name: str, node: ast.expr) -> NoReturn:
         fields = ["u"] if self.length is None else ["z", "z1", f"z{self.length}", "L"]
