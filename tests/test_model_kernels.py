@@ -6,10 +6,11 @@ import pytest
 from seqindex.gaussian.simd import ROWS, WIDTH
 from seqindex.model import blocks
 from seqindex.model.attention import SCORES, Attention
+from seqindex.model.link import Target
 from seqindex.model.loss import LOSSES
 from seqindex.model.problem import STUDENTS, TARGETS, Problem
 from seqindex.model.reduction import REDUCTIONS, Projection, Reduction
-from seqindex.model.target import PositionalSemanticTarget, Target
+from seqindex.model.target import PositionalSemanticTarget
 
 LENGTHS = [1, 2, 3, 5]
 

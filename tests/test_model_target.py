@@ -195,7 +195,7 @@ def test_nan_labels_reach_the_block():
 
 
 REFUSED = [
-    (3.0, TypeError, r"^function must be callable on fields z\[\.\.\., L\], got 3\.0$"),
+    (3.0, TypeError, r"^target must be text such as 'z1\*z2', or callable on fields .*, got 3\.0$"),
     (lambda z: z.sum(), ValueError, r"labels \(n,\) or \(n, k\), got \(\) for n = 3$"),
     (lambda z: z[0] * z[1], ValueError, r"labels \(n,\) or \(n, k\), got \(2,\) for n = 3$"),
     (lambda z: z[:, :, None], ValueError, r"labels \(n,\) or \(n, k\), got \(3, 2, 1\) for n = 3$"),

@@ -14,8 +14,9 @@ from seqindex import check
 from seqindex.model import blocks
 from seqindex.model.attention import Attention
 from seqindex.model.frame import Frame
+from seqindex.model.link import Target
 from seqindex.model.loss import LOSSES, Loss
-from seqindex.model.target import PositionalSemanticTarget, Target
+from seqindex.model.target import PositionalSemanticTarget
 
 Array = NDArray[np.float64]
 

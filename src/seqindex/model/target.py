@@ -1,16 +1,12 @@
-"""Targets: link functions g of the fields z* = X w* (the paper, eq. 2 and 18)."""
+"""The positional-semantic target (the paper, eq. 18)."""
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, objmode
-from numba.core.errors import NumbaWarning
-from numba.extending import is_jitted
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from seqindex import check
@@ -137,145 +133,3 @@ def row_stochastic(name: str, value: Any) -> NDArray[np.float64]:
     if abs(sums[worst] - 1.0) > 1e-9:
         raise ValueError(f"{name} must be row-stochastic, got row {worst + 1} with sum {sums[worst]:.12g}")
     return matrix
-
-
-class Target:
-    """Any link function, given as a callable on arrays of fields.
-
-    Args:
-        function: maps fields of shape (n, L) to labels of shape (n,) or (n, k), each row on its own.  It is compiled
-            where Numba can, once; otherwise the simulation calls it through Python on whole blocks, more slowly, and
-            warns.
-        length: sequence length L.
-
-    Raises:
-        TypeError: ``function`` cannot be called, or its labels are no real numbers.
-        ValueError: labels of a wrong shape, or labels that depend on other rows.
-
-    Example:
-        >>> target = Target(lambda z: z[..., 0] * z[..., 1], length=2)
-        >>> target(np.array([[2.0, 3.0]])).tolist()
-        [[6.0]]
-    """
-
-    def __init__(self, function: Callable[..., Any], length: int) -> None:
-        self.length = check.integer("length", length, 1)
-        if not callable(function):
-            raise TypeError(f"function must be callable on fields z[..., L], got {check.shown(function)}")
-        self.function = function
-        self._kernel: blocks.TargetKernel | None = None
-        # More rows than the length, so that exchanged axes show; no round numbers, where links have poles.
-        z = np.cos(np.arange(1.0, self.length * (self.length + 1) + 1.0)).reshape(self.length + 1, self.length)
-        with np.errstate(all="ignore"):
-            y = self._labels(z)
-            self.outputs = y.shape[1]
-            alone = np.concatenate([self._labels(z[i : i + 1]) for i in range(len(z))])
-        if not np.allclose(y, alone, rtol=1e-9, atol=1e-12, equal_nan=True):
-            raise ValueError(
-                f"function must map each row of fields (n, {self.length}) on its own, got labels that mix them"
-            )
-
-    @property
-    def name(self) -> str:
-        """Module and name of the callable."""
-        module = getattr(self.function, "__module__", "?")
-        return f"{module}:{getattr(self.function, '__qualname__', type(self.function).__name__)}"
-
-    def _labels(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Labels (n, k) of fields (n, L)."""
-        try:
-            y = np.asarray(self.function(z))
-        except Exception as error:  # whatever a function of the user raises
-            about = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise ValueError(f"function must take fields of shape (n, {self.length}), got {about}") from error
-        if y.dtype.kind not in "biuf":
-            raise TypeError(f"function must give real labels, got {y.dtype}")
-        wanted = f"function must map fields (n, {self.length}) to labels (n,) or (n, k)"
-        if y.ndim not in (1, 2) or y.shape[0] != len(z) or 0 in y.shape[1:]:
-            raise ValueError(f"{wanted}, got {y.shape} for n = {len(z)}")
-        y = y.astype(np.float64).reshape(len(z), -1 if len(z) else self.outputs)
-        if hasattr(self, "outputs") and y.shape[1] != self.outputs:
-            raise ValueError(f"{wanted} of one k, got k = {y.shape[1]} after {self.outputs}")
-        return y
-
-    def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Labels of fields, shape (..., L) -> (..., k).
-
-        Raises:
-            ValueError: fields of another length, or labels of a wrong shape.
-        """
-        z = check.fields("z", z, self.length).astype(np.float64, copy=False)
-        return self._labels(z.reshape(-1, self.length)).reshape(*z.shape[:-1], self.outputs)
-
-    @property
-    def kernel(self) -> blocks.TargetKernel:
-        """Block function for the simulation, compiled where Numba can."""
-        if self._kernel is None:
-            self._kernel = blocks.TargetKernel(self._block(), np.empty(0))
-        return self._kernel
-
-    def _block(self) -> Any:
-        try:
-            function = self.function if is_jitted(self.function) else njit(self.function)
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore", NumbaWarning)
-                block = blocks.compiled(_compiled_block(function, self.outputs), blocks.TARGET)
-                z = np.linspace(-2.0, 2.0, self.length * WIDTH).reshape(self.length, WIDTH)
-                y = np.empty((self.outputs, WIDTH))
-                block(z, np.empty(0), y)
-                if np.allclose(y.T, self(z.T), rtol=1e-9, atol=1e-12, equal_nan=True):
-                    return block
-            reason = "its compiled form gives other numbers"
-        except Exception as error:  # noqa: BLE001 - whatever stops Numba, NumPy still works
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        warnings.warn(
-            f"target {self.name} runs through NumPy, several times slower: {reason}", RuntimeWarning, stacklevel=4
-        )
-        return blocks.compiled(_python_block(self), blocks.TARGET)
-
-    def spec(self) -> dict[str, Any]:
-        """Description as plain JSON types: the callable only by its name."""
-        return {"kind": "Target", "function": self.name, "length": self.length}
-
-    @classmethod
-    def from_spec(cls, spec: dict[str, Any]) -> Target:
-        """Refuse: a callable cannot be rebuilt from its name.
-
-        Raises:
-            ValueError: always.
-        """
-        raise ValueError(
-            f"target must be passed again, since a callable is stored only by its name, got {spec['function']!r}"
-        )
-
-    def __repr__(self) -> str:
-        return f"Target({self.name}, length={self.length})"
-
-
-def _compiled_block(function: Any, outputs: int) -> Any:
-    if outputs == 1:
-
-        @njit(error_model="numpy", nogil=True)
-        def scalar(z, parameters, y):  # type: ignore[no-untyped-def]
-            labels = np.ascontiguousarray(function(np.ascontiguousarray(z.T)))
-            y[0, :] = labels.reshape(-1)
-
-        return scalar
-
-    @njit(error_model="numpy", nogil=True)
-    def vector(z, parameters, y):  # type: ignore[no-untyped-def]
-        y[:, :] = function(np.ascontiguousarray(z.T)).T
-
-    return vector
-
-
-def _python_block(target: Target) -> Any:
-    def fill(z: NDArray[np.float64], y: NDArray[np.float64]) -> None:
-        y[:] = target(np.ascontiguousarray(z.T)).T
-
-    @njit
-    def block(z, parameters, y):  # type: ignore[no-untyped-def]
-        with objmode():
-            fill(z, y)
-
-    return block

@@ -1,0 +1,196 @@
+"""From trees to compiled block functions, by way of a real source file.
+
+Numba caches compiled code by source file, so a tree becomes a small module in a cache folder, named by its content: the
+same expression is compiled once on a machine, and a second process compiles nothing.
+
+Whoever needs an expression inside a block function of their own (a student with an activation, say) writes the text of
+a module around ``statements`` and passes it to ``module_from_source``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import sympy
+
+import seqindex
+from seqindex.model import blocks
+from seqindex.model.formula import FIELD, PositionProduct, PositionSum, Relu, Sigmoid, Softplus, field
+
+HEADER = """\
+import math
+
+import numpy as np
+from numba import njit
+
+from seqindex.gaussian.simd import OPTIONS, WIDTH, exp, flat, wide_vectors
+from seqindex.model.elementary import relu, sigmoid, sign, softplus, step, tanh
+"""
+"""Imports that generated modules need."""
+_NAMES: dict[Any, str] = {
+    sympy.exp: "exp",
+    sympy.log: "math.log",
+    sympy.Abs: "abs",
+    sympy.sign: "sign",
+    sympy.sin: "math.sin",
+    sympy.cos: "math.cos",
+    sympy.tan: "math.tan",
+    sympy.sinh: "math.sinh",
+    sympy.cosh: "math.cosh",
+    sympy.tanh: "tanh",
+    sympy.erf: "math.erf",
+    Relu: "relu",
+    Sigmoid: "sigmoid",
+    Softplus: "softplus",
+    sympy.Heaviside: "step",
+}
+_LONG = 20
+"""Terms beyond which a sum or a product is broken into several statements."""
+
+
+def statements(values: Mapping[str, sympy.Expr], names: Mapping[sympy.Symbol, str], indent: str) -> str:
+    """Lines that assign trees to variables or array entries, with common parts computed once.
+
+    Args:
+        values: what each left-hand side is to get.
+        names: how each symbol of the trees is called in the code.
+        indent: put before every line.
+
+    Example:
+        >>> from seqindex.model.formula import INPUT
+        >>> print(statements({"f": INPUT**2, "slope": 2 * INPUT}, {INPUT: "u"}, "    "))
+            f = (u ** 2)
+            slope = (2.0 * u)
+    """
+    common, reduced = sympy.cse(list(values.values()), symbols=(sympy.Symbol(f"t{i}") for i in range(10**9)))
+    names = {**names, **{symbol: symbol.name for symbol, _ in common}}
+    pairs = [(symbol.name, tree) for symbol, tree in common] + list(zip(values, reduced, strict=True))
+    return "\n".join(indent + line for name, tree in pairs for line in _assigned(name, tree, names))
+
+
+def _assigned(name: str, tree: sympy.Expr, names: Mapping[sympy.Symbol, str]) -> list[str]:
+    """A tree of very many terms becomes several statements: Python's parser has limits."""
+    if (tree.is_Add or tree.is_Mul) and len(tree.args) > _LONG:
+        sign = " + " if tree.is_Add else " * "
+        parts = [tree.args[i : i + _LONG] for i in range(0, len(tree.args), _LONG)]
+        texts = [sign.join(_printed(part, names) for part in some) for some in parts]
+        return [f"total = {texts[0]}", *(f"total = total{sign}{text}" for text in texts[1:]), f"{name} = total"]
+    return [f"{name} = {_printed(tree, names)}"]
+
+
+def _printed(tree: sympy.Expr, names: Mapping[sympy.Symbol, str]) -> str:
+    if tree.is_Symbol:
+        return names[tree]
+    if tree.is_number:
+        return f"({float(tree)!r})" if float(tree) < 0 else repr(float(tree))
+    parts = [_printed(part, names) for part in tree.args]
+    if tree.is_Add:
+        return f"({' + '.join(parts)})"
+    if tree.is_Mul:
+        return f"({' * '.join(parts)})"
+    if tree.is_Pow:
+        return _power(parts[0], tree.args[1], parts[1])
+    return f"{_NAMES[tree.func]}({parts[0]})"
+
+
+def _power(base: str, exponent: sympy.Expr, text: str) -> str:
+    if exponent.is_Rational and exponent < 0:
+        return f"(1.0 / {_power(base, -exponent, repr(float(-exponent)))})"
+    if exponent.is_Integer:
+        return base if exponent == 1 else f"({base} ** {int(exponent)})"
+    return f"math.sqrt({base})" if exponent == sympy.Rational(1, 2) else f"({base} ** {text})"
+
+
+@lru_cache(maxsize=256)
+def link_kernel(trees: tuple[sympy.Expr, ...], length: int) -> blocks.TargetKernel:
+    """Compiled block function of a link function, one tree an output."""
+    module = module_from_source(link_source(trees))
+    return blocks.TargetKernel(blocks.compiled(module.link, blocks.TARGET), np.empty(0))
+
+
+def link_source(trees: Sequence[sympy.Expr]) -> str:
+    """Source of a module whose ``link`` is a block function of type ``blocks.TARGET``."""
+    over = list(
+        dict.fromkeys(node for tree in trees for node in sympy.ordered(tree.atoms(PositionSum, PositionProduct)))
+    )
+    lines = [HEADER, "", "@njit(**OPTIONS)", "def link(z, parameters, y):", "    wide_vectors()"]
+    lines += ["    length = z.shape[0]", "    z = flat(z)", "    y = flat(y)"]
+    if over:
+        lines.append(f"    totals = np.empty({len(over)} * WIDTH)")
+    stand_ins = {node: sympy.Symbol(f"total{i}", real=True) for i, node in enumerate(over)}
+    for i, node in enumerate(over):
+        lines += _loop_over_positions(i, node)
+    outputs = {f"y[{row} * WIDTH + lane]": tree.xreplace(stand_ins) for row, tree in enumerate(trees)}
+    names = {symbol: f"totals[{i} * WIDTH + lane]" for i, symbol in enumerate(stand_ins.values())}
+    lines += ["    for lane in range(WIDTH):", *_loads(outputs.values(), " " * 8)]
+    lines.append(statements(outputs, names | _fields(outputs.values()), " " * 8))
+    return "\n".join(lines) + "\n"
+
+
+def _loop_over_positions(index: int, node: sympy.Expr) -> list[str]:
+    body = node.args[0]
+    start, sign = ("0.0", "+") if isinstance(node, PositionSum) else ("1.0", "*")
+    entry = f"totals[{index} * WIDTH + lane]"
+    return [
+        "    for lane in range(WIDTH):",
+        f"        {entry} = {start}",
+        "    for position in range(length):",
+        "        for lane in range(WIDTH):",
+        "            field = z[position * WIDTH + lane]",
+        *_loads([body], " " * 12),
+        statements({"value": body}, {FIELD: "field"} | _fields([body]), " " * 12),
+        f"            {entry} {sign}= value",
+    ]
+
+
+def _fields(trees: Any) -> dict[sympy.Symbol, str]:
+    """Names of the fields that occur by name."""
+    found = {symbol for tree in trees for symbol in tree.free_symbols if symbol.name[1:].isdigit()}
+    return {symbol: symbol.name for symbol in found if symbol == field(int(symbol.name[1:]))}
+
+
+def _loads(trees: Any, indent: str) -> list[str]:
+    positions = sorted(int(symbol.name[1:]) for symbol in _fields(trees))
+    return [f"{indent}z{position} = z[{position - 1} * WIDTH + lane]" for position in positions]
+
+
+@lru_cache(maxsize=1024)
+def module_from_source(text: str) -> ModuleType:
+    """The module of a source text, kept as a file named by its content so that Numba finds what it compiled before."""
+    name = "block_" + hashlib.sha256(text.encode()).hexdigest()[:24]
+    path = _folder() / f"{name}.py"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    spec = importlib.util.spec_from_file_location(f"seqindex_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@lru_cache(maxsize=1)
+def _folder() -> Path:
+    """A folder of this version of the package that can be written to."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base / "seqindex" / f"blocks-{seqindex.__version__}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="seqindex-"))
+    return folder
