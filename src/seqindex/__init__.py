@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqindex.model.attention import Attention as Attention
     from seqindex.model.encoding import Encoding as Encoding
+    from seqindex.model.encoding import InjectedEncoding as InjectedEncoding
     from seqindex.model.encoding import OppositeEncoding as OppositeEncoding
     from seqindex.model.encoding import RandomEncoding as RandomEncoding
     from seqindex.model.encoding import SinusoidalEncoding as SinusoidalEncoding
+    from seqindex.model.link import Target as Target
     from seqindex.model.problem import Problem as Problem
     from seqindex.model.reduction import Projection as Projection
     from seqindex.model.reduction import Reduction as Reduction
     from seqindex.model.target import PositionalSemanticTarget as PositionalSemanticTarget
-    from seqindex.model.target import Target as Target
     from seqindex.order import Order as Order
     from seqindex.outcome import Outcome as Outcome
     from seqindex.sgd.run import Interrupted as Interrupted
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from seqindex.sgd.stop import Near as Near
     from seqindex.theory.boundaries import phase_boundary as phase_boundary
     from seqindex.theory.critical import critical_points as critical_points
+    from seqindex.theory.exponents import sequence_information_exponent as sequence_information_exponent
     from seqindex.theory.phases import phase_diagram as phase_diagram
     from seqindex.theory.risk import PopulationRisk as PopulationRisk
 
@@ -32,6 +34,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Attention": "seqindex.model.attention",
     "Encoding": "seqindex.model.encoding",
+    "InjectedEncoding": "seqindex.model.encoding",
     "OppositeEncoding": "seqindex.model.encoding",
     "RandomEncoding": "seqindex.model.encoding",
     "SinusoidalEncoding": "seqindex.model.encoding",
@@ -39,11 +42,12 @@ _HOMES = {
     "Projection": "seqindex.model.reduction",
     "Reduction": "seqindex.model.reduction",
     "PositionalSemanticTarget": "seqindex.model.target",
-    "Target": "seqindex.model.target",
+    "Target": "seqindex.model.link",
     "Order": "seqindex.order",
     "Outcome": "seqindex.outcome",
     "PopulationRisk": "seqindex.theory.risk",
     "critical_points": "seqindex.theory.critical",
+    "sequence_information_exponent": "seqindex.theory.exponents",
     "phase_boundary": "seqindex.theory.boundaries",
     "phase_diagram": "seqindex.theory.phases",
     "sgd": "seqindex.sgd",
