@@ -11,7 +11,7 @@ from seqindex.sgd.explicit import ExplicitEngine
 from seqindex.sgd.random import fill_chi_square, fill_normals
 from seqindex.sgd.reduced import ReducedEngine
 
-DEGREES = 10
+DEGREES = 11
 """Place of the degrees of freedom among a reduced engine's constants."""
 
 
@@ -88,7 +88,7 @@ def drawn_in_full(problem, dim, rate, batch, steps, s, nu, rng):
         for _ in range(batch):
             g = rng.standard_normal((len(nu), length, rank))
             h = rng.standard_normal((len(nu), length))
-            z = ((g + positions) * s[:, None, :]).sum(-1) + nu[:, None] * h
+            z = (g * s[:, None, :]).sum(-1) + problem.frame.offsets(s) + nu[:, None] * h
             c = problem.field_gradient(g[:, :, 0], z)
             along += ((g + positions) * c[:, :, None]).sum(1) / batch
             across += (h * c).sum(1) / batch
@@ -124,7 +124,7 @@ def one_step_with_the_same_noise(problem, dim, rate, batch, s, nu, words):
         reflection = np.eye(rank) - 2.0 * np.outer(mirror, mirror) / (mirror @ mirror)
         target_part, pull, shift, square = 0.0, 0.0, np.zeros(rank), 0.0
         for g, k in samples:
-            z = s[0, i] * g[:, i] + q * k[:, i] + problem.frame.positions @ s[:, i]
+            z = s[0, i] * g[:, i] + q * k[:, i] + problem.frame.offsets(s[:, i])
             c = problem.field_gradient(g[:, i], z)
             target_part += g[:, i] @ c / batch
             pull += k[:, i] @ c / batch
@@ -144,7 +144,7 @@ def rate_of(problem, dim, kick, state=None):
     rng = np.random.default_rng(0)
     s = np.zeros(problem.frame.rank) if state is None else np.asarray(state, dtype=float)
     zstar, k = rng.standard_normal((2, 4000, problem.length))
-    z = s[0] * zstar + math.sqrt(1.0 - s[0] ** 2) * k + problem.frame.positions @ s
+    z = s[0] * zstar + math.sqrt(1.0 - s[0] ** 2) * k + problem.frame.offsets(s)
     c = problem.field_gradient(zstar, z)
     return kick * math.sqrt(dim) / float(np.sqrt(np.median((c * c).sum(1))))
 

@@ -227,6 +227,15 @@ class Attention:
         """Coordinates of the encoding."""
         return Frame.of(self.length, self.encoding)
 
+    @property
+    def combinations(self) -> Array:
+        """The identity matrix, (L, L): the outputs depend on every field."""
+        return np.eye(self.length)
+
+    def of_combinations(self, x: Array) -> Array:
+        """Outputs of x = V z with V = ``combinations``: those of the fields."""
+        return self(x)
+
     def __call__(self, z: Array) -> Array:
         """Outputs of fields, shape (..., L) -> (..., k).
 

@@ -2,7 +2,8 @@
 
 The rows P_l of an encoding have norm of order one.  They are given by their coordinates along r orthonormal directions
 orthogonal to w*, and along w*/sqrt(d); tokens enter the student as x_l + P_l / sqrt(d), hence its fields are shifted by
-e_l = P_l.w / sqrt(d).
+e_l = P_l.w / sqrt(d).  An injected encoding adds a part along w itself, which shifts the fields by constants c_l (the
+paper, appendix D).
 """
 
 from __future__ import annotations
@@ -16,27 +17,46 @@ from seqindex import check
 
 
 class Encoding:
-    """Positional encoding given by coordinates.
+    """Positional encoding given by coordinates: fields are shifted by e_l + c_l, e_l = P_l.w / sqrt(d).
 
     Args:
-        matrix: (L, r), coordinates of each P_l along r orthonormal directions that are orthogonal to w*.
+        matrix: (L, r), coordinates of each P_l along r orthonormal directions that are orthogonal to w*; None for none.
         target_component: (L,), coordinate of each P_l along w*/sqrt(d); None: orthogonal to w*.
+        injection: (L,), constants c_l, which SGD does not differentiate; None for zeros.
 
     Raises:
-        TypeError: a matrix or component that is no array of real numbers.
+        TypeError: coordinates that are no array of real numbers, or none at all.
         ValueError: wrong shape, or an entry that is not finite.
 
     Example:
         >>> Encoding([[1.0, 0.0], [0.6, 0.8]]).length
         2
+        >>> Encoding([[1.0], [-1.0]], injection=[0.5, 0.0])
+        Encoding(length=2, directions=1, injection=[0.5, 0.0])
     """
 
-    def __init__(self, matrix: ArrayLike, target_component: ArrayLike | None = None) -> None:
-        self.matrix: NDArray[np.float64] = check.array("matrix", matrix, (None, None))
-        if 0 in self.matrix.shape:
-            raise ValueError(f"matrix must have at least one row and one column, got shape {self.matrix.shape}")
+    def __init__(
+        self,
+        matrix: ArrayLike | None = None,
+        target_component: ArrayLike | None = None,
+        injection: ArrayLike | None = None,
+    ) -> None:
+        given: dict[str, Any] = {"matrix": matrix, "target_component": target_component, "injection": injection}
+        if all(value is None for value in given.values()):
+            raise TypeError("encoding must have a matrix, a target_component or an injection, got none of them")
+        if matrix is not None:
+            self.matrix: NDArray[np.float64] = check.array("matrix", matrix, (None, None))
+            if 0 in self.matrix.shape:
+                raise ValueError(f"matrix must have at least one row and one column, got shape {self.matrix.shape}")
+        else:
+            name, value = next((name, value) for name, value in given.items() if value is not None)
+            self.matrix = np.empty((len(check.array(name, value, (None,))), 0))
+        if self.length == 0:
+            raise ValueError("encoding must have at least one position, got none")
         component = np.zeros(self.length) if target_component is None else target_component
         self.target_component: NDArray[np.float64] = check.array("target_component", component, (self.length,))
+        constants = np.zeros(self.length) if injection is None else injection
+        self.injection: NDArray[np.float64] = check.array("injection", constants, (self.length,))
 
     @property
     def length(self) -> int:
@@ -50,10 +70,13 @@ class Encoding:
 
     def spec(self) -> dict[str, Any]:
         """Description as plain JSON types; ``Encoding(**spec)`` gives it back."""
-        return {"matrix": self.matrix.tolist(), "target_component": self.target_component.tolist()}
+        matrix = self.matrix.tolist() if self.directions else None
+        spec = {"matrix": matrix, "target_component": self.target_component.tolist()}
+        return spec | {"injection": self.injection.tolist()} if self.injection.any() else spec
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(length={self.length}, directions={self.directions})"
+        injected = f", injection={check.shown(self.injection.tolist())}" if self.injection.any() else ""
+        return f"{type(self).__name__}(length={self.length}, directions={self.directions}{injected})"
 
 
 class OppositeEncoding(Encoding):
@@ -119,3 +142,25 @@ class SinusoidalEncoding(Encoding):
         super().__init__(
             np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, directions) / np.sqrt(half)
         )
+
+
+class InjectedEncoding(Encoding):
+    """Fields are shifted by constants, z_l -> z_l + c_l: the dynamical encoding of the paper's appendix D.
+
+    It stands for rows P_l = c_l w / sqrt(d), a part along w itself that SGD does not differentiate.  It breaks the
+    parity of attention, which then learns odd targets too.
+
+    Args:
+        injection: (L,), constants c_l.
+
+    Raises:
+        TypeError: constants that are no array of real numbers.
+        ValueError: wrong shape, or an entry that is not finite.
+
+    Example:
+        >>> InjectedEncoding([1.0, 1.0]).directions
+        0
+    """
+
+    def __init__(self, injection: ArrayLike) -> None:
+        super().__init__(injection=check.array("injection", injection, (None,)))

@@ -2,7 +2,8 @@
 
 Write w = sqrt(d) (B s + nu v) with B (d x R) orthonormal, B[:, 0] = w*/sqrt(d), and v a unit vector orthogonal to B.
 The state s in R^R, |s|^2 + nu^2 = 1, holds the overlap m = s[0] with the target and the coordinates e = s[1:] along the
-encoding directions.  A student's fields are z = X w + Q s with Q = P B (L x R).
+encoding directions.  A student's fields are z = X w + Q s + c with Q = P B (L x R) and the constants c of an injected
+encoding.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Frame:
 
     Attributes:
         positions: Q, shape (L, R); the first column belongs to w*/sqrt(d).
+        injection: c, shape (L,), constant shifts of the fields; None for zeros.
 
     Example:
         >>> Frame.of(3, None).positions.tolist()
@@ -31,19 +33,22 @@ class Frame:
     """
 
     positions: NDArray[np.float64]
+    injection: NDArray[np.float64] = None  # type: ignore[assignment]  # an array once made
 
     def __post_init__(self) -> None:
         positions = check.array("positions", self.positions, (None, None))
         if 0 in positions.shape:
             raise ValueError(f"positions must have at least one row and one column, got shape {positions.shape}")
+        constants = np.zeros(len(positions)) if self.injection is None else self.injection
         object.__setattr__(self, "positions", positions)
+        object.__setattr__(self, "injection", check.array("injection", constants, (len(positions),)))
 
     @classmethod
     def of(cls, length: int, encoding: Encoding | None) -> Frame:
         """Frame of an encoding; without one it is w* alone."""
         if encoding is None:
             return cls(np.zeros((length, 1)))
-        return cls(np.column_stack([encoding.target_component, encoding.matrix]))
+        return cls(np.column_stack([encoding.target_component, encoding.matrix]), encoding.injection)
 
     @property
     def rank(self) -> int:
@@ -71,8 +76,8 @@ class Frame:
         return s
 
     def offsets(self, s: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Shifts e_l = P_l.w / sqrt(d) of the fields, shape (..., L), of states (..., R)."""
-        shifts: NDArray[np.float64] = check.fields("s", s, self.rank) @ self.positions.T
+        """Shifts e_l + c_l of the fields, e_l = P_l.w / sqrt(d), shape (..., L), of states (..., R)."""
+        shifts: NDArray[np.float64] = check.fields("s", s, self.rank) @ self.positions.T + self.injection
         return shifts
 
     def basis(self, dim: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -65,6 +65,15 @@ class StudentLike(Protocol):
         """Compiled block functions."""
         ...
 
+    @property
+    def combinations(self) -> Array:
+        """V, shape (p, L): the outputs depend on the fields through V z only."""
+        ...
+
+    def of_combinations(self, x: Array) -> Array:
+        """Outputs of x = V z, shape (..., p) -> (..., k)."""
+        ...
+
     def __call__(self, z: Array) -> Array:
         """Outputs of fields, shape (..., L) -> (..., k)."""
         ...
@@ -83,7 +92,7 @@ class StudentLike(Protocol):
 
 
 _TARGET_MEMBERS = ("length", "outputs", "kernel", "spec", "__call__")
-_STUDENT_MEMBERS = (*_TARGET_MEMBERS, "frame", "pull_back", "jacobian")
+_STUDENT_MEMBERS = (*_TARGET_MEMBERS, "frame", "pull_back", "jacobian", "combinations", "of_combinations")
 _EXAMPLES = {"target": "PositionalSemanticTarget(0.5, alignment=1.0)", "student": "Attention(length=2)"}
 
 TARGETS: dict[str, Any] = {"PositionalSemanticTarget": PositionalSemanticTarget, "Target": Target}

@@ -34,14 +34,14 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
     types.void(
         types.FunctionType(blocks.TARGET), ROW, types.int64,
         types.FunctionType(blocks.FORWARD), types.FunctionType(blocks.BACKWARD), ROW, types.int64,
-        types.FunctionType(blocks.LOSS), ROW, ROWS, types.int64, types.float64, types.int64,
+        types.FunctionType(blocks.LOSS), ROW, ROWS, ROW, types.int64, types.float64, types.int64,
         ROWS, _STREAMS, types.int64[::1], types.int64, types.int64,
     ),
     **OPTIONS,
 )  # fmt: skip
 def advance(  # type: ignore[no-untyped-def]
     target, target_parameters, outputs, forward, backward, student_parameters, work_rows, loss,
-    wstar, encoding, dim, learning_rate, batch, weights, words, diverged, first, steps,
+    wstar, encoding, injection, dim, learning_rate, batch, weights, words, diverged, first, steps,
 ):  # fmt: skip
     """Make ``steps`` steps of at most WIDTH replicas in place, in step with each other.
 
@@ -56,6 +56,7 @@ def advance(  # type: ignore[no-untyped-def]
         loss: block function.
         wstar: w*, padded with zeros to a multiple of WIDTH.
         encoding: rows P_l, (L, padded).
+        injection: constant shifts of the fields, (L,).
         dim: d.
         learning_rate: gamma.
         batch: mini-batch size.
@@ -87,7 +88,8 @@ def advance(  # type: ignore[no-untyped-def]
                 for position in range(length):
                     token = x[position * padded : (position + 1) * padded]
                     zstar[position, i] = _dot(token, wstar) / root
-                    z[position, i] = (_dot(token, weights[i]) + _dot(encoding[position], weights[i])) / root
+                    shifted = (_dot(token, weights[i]) + _dot(encoding[position], weights[i])) / root
+                    z[position, i] = shifted + injection[position]
             for position in range(length):  # a block that is not full repeats its first replica's fields
                 for i in range(count, WIDTH):
                     zstar[position, i] = zstar[position, 0]
@@ -162,6 +164,7 @@ class ExplicitEngine:
             *problem.block_functions,
             wstar,
             encoding,
+            np.array(frame.injection),
             dim,
             learning_rate,
             batch,

@@ -3,7 +3,7 @@
 Tokens are Gaussian, so a step moves w only through its fields, its projections on the frame and one chi-square.
 With w = sqrt(d) (B s + nu v) and g, k independent standard normals in R^L,
 
-    z* = g,   z = s_1 g + q k + Q s,   q^2 = nu^2 + s_2^2 + ... + s_R^2,   c = d loss / d z.
+    z* = g,   z = s_1 g + q k + Q s + injection,   q^2 = nu^2 + s_2^2 + ... + s_R^2,   c = d loss / d z.
 
 Given c, the projections of the gradient on B and v depend on the tokens only through k and R - 1 further normals eta:
 with the unit vector u = (nu, s_2, ..., s_R) / q,
@@ -31,8 +31,8 @@ STEPS = types.int64[::1]
 
 
 @njit(**OPTIONS)
-def _fields(positions, s, normals, q, z):  # type: ignore[no-untyped-def]
-    """z_l = s_1 g_l + q k_l + (Q s)_l."""
+def _fields(positions, injection, s, normals, q, z):  # type: ignore[no-untyped-def]
+    """z_l = s_1 g_l + q k_l + (Q s)_l + injection_l."""
     wide_vectors()
     length = positions.shape[0]
     for position in range(length):
@@ -44,6 +44,10 @@ def _fields(positions, s, normals, q, z):  # type: ignore[no-untyped-def]
             if value != 0.0:
                 for lane in range(WIDTH):
                     z[row + lane] += value * s[j * WIDTH + lane]
+        constant = injection[position]
+        if constant != 0.0:
+            for lane in range(WIDTH):
+                z[row + lane] += constant
 
 
 @njit(**OPTIONS)
@@ -143,14 +147,14 @@ def _watch(work, diverged, step):  # type: ignore[no-untyped-def]
     types.void(
         types.FunctionType(blocks.TARGET), ROW, types.int64,
         types.FunctionType(blocks.FORWARD), types.FunctionType(blocks.BACKWARD), ROW, types.int64,
-        types.FunctionType(blocks.LOSS), ROWS, types.float64, types.float64, types.int64,
+        types.FunctionType(blocks.LOSS), ROWS, ROW, types.float64, types.float64, types.int64,
         ROWS, ROW, WORDS, STEPS, types.int64, types.int64,
     ),
     **OPTIONS,
 )  # fmt: skip
 def advance(  # type: ignore[no-untyped-def]
     target, target_parameters, outputs, forward, backward, student_parameters, work_rows, loss,
-    positions, delta, degrees, batch, s, nu, words, diverged, first, steps,
+    positions, injection, delta, degrees, batch, s, nu, words, diverged, first, steps,
 ):  # fmt: skip
     """Make ``steps`` steps of one block of WIDTH replicas in place.
 
@@ -164,6 +168,7 @@ def advance(  # type: ignore[no-untyped-def]
         work_rows: see there.
         loss: block function.
         positions: Q, (L, R).
+        injection: constant shifts of the fields, (L,).
         delta: learning rate over dimension.
         degrees: degrees of freedom d - R - 1 of the chi-square.
         batch: mini-batch size.
@@ -194,7 +199,7 @@ def advance(  # type: ignore[no-untyped-def]
         sums[:] = 0.0
         for _ in range(batch):
             fill_normals(words, normals)
-            _fields(positions, s_flat, flat(normals), work, flat(z))
+            _fields(positions, injection, s_flat, flat(normals), work, flat(z))
             target(zstar, target_parameters, y)
             forward(z, student_parameters, student_work, f)
             loss(y, f, r)
@@ -234,6 +239,7 @@ class ReducedEngine:
         self._constants = (
             *problem.block_functions,
             np.array(frame.positions, order="C"),
+            np.array(frame.injection),
             learning_rate / dim,
             float(dim - frame.rank - 1),
             batch,

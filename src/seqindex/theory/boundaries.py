@@ -100,6 +100,8 @@ def _checked_encoding(encoding: Any, length: int) -> Encoding:
         raise TypeError(f"encoding must be an Encoding such as OppositeEncoding(), got {encoding!r}")
     if encoding.length != length:
         raise ValueError(f"encoding must have length {length}, the size of alignment_matrix, got {encoding.length}")
+    if encoding.injection.any() or encoding.directions == 0:
+        raise ValueError(f"encoding must have directions and no injection, got {encoding!r}")
     if encoding.target_component.any():
         raise ValueError(
             "encoding must be orthogonal to w*, since m = 1 is otherwise no critical point, "

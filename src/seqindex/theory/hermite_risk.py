@@ -137,6 +137,7 @@ class HermiteRisk:
 
     def __init__(self, problem: Problem, points: int = 2**18, scrambles: int = 16, seed: int = 0) -> None:
         self.problem = problem
+        self._injection = problem.frame.injection
         self._sobol = (points, scrambles, seed)
         self._reach = float(np.linalg.norm(problem.frame.positions, axis=1).max())  # |shift_l| <= |Q_l| as |s| <= 1
         self._risk = MehlerSum(Integrand(self._target, self._student), problem.length, self._reach)
@@ -179,7 +180,7 @@ class HermiteRisk:
         return (g**2).sum(-1), g
 
     def _student(self, z: Array) -> tuple[Array, Array]:
-        f = self.problem.student(z)
+        f = self.problem.student(z + self._injection)
         return (f**2).sum(-1), -2.0 * f
 
     def _noise_target(self, z: Array) -> tuple[Array, Array]:
@@ -188,6 +189,7 @@ class HermiteRisk:
         return np.zeros(g.shape[:-1]), np.concatenate([g, g[..., i] * g[..., j]], axis=-1)
 
     def _noise_student(self, z: Array) -> tuple[Array, Array]:
+        z = z + self._injection
         f, jacobian = self.problem.student(z), self.problem.student.jacobian(z)
         i, j = np.triu_indices(f.shape[-1])
         product = jacobian @ np.swapaxes(jacobian, -1, -2)

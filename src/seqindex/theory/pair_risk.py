@@ -99,7 +99,7 @@ class _Grid:
 
     def _table(self, noise: bool) -> Array:
         """Values at (z*_i, z_j), shape (pairs of the first field, pairs of the second one or 1)."""
-        z = self._mesh(self.students).reshape(-1, self.length)
+        z = self._mesh(self.students).reshape(-1, self.length) + self.problem.frame.injection
         labels = self.problem.target(self._mesh(self.targets).reshape(-1, self.length))
         outputs = self.problem.student(z)
         jacobian = self.problem.student.jacobian(z) if noise else None
@@ -193,13 +193,14 @@ class _Grid:
         outer, inner = (np.prod(self._mesh(rule.weights).reshape(-1, self.length), axis=1) for rule in self._path_rules)
         labels = self.problem.target(zstar)
         spread = SPREADS[self.problem.loss.name]
+        offset = shift + self.problem.frame.injection
         total = np.zeros((1 + self.length,) * (order or 0))
         for part in chunks(len(zstar), len(xi)):
             repeated = np.repeat(labels[part], len(xi), axis=0), np.repeat(zstar[part], len(xi), axis=0)
             moving = np.tile(xi, (len(labels[part]), 1))
             if order is None:
-                terms = noise_terms(self._field_loss, *repeated, moving, m, shift)
+                terms = noise_terms(self._field_loss, *repeated, moving, m, offset)
             else:
-                terms = path_terms(self._field_loss, *repeated, moving, m, shift, order, spread)
+                terms = path_terms(self._field_loss, *repeated, moving, m, offset, order, spread)
             total += np.tensordot(np.outer(outer[part], inner).ravel(), terms, axes=(0, 0))
         return total

@@ -1,7 +1,8 @@
 """Population risk of attention, E loss as a function of the overlaps: the landscape on which SGD moves.
 
-The fields are z* ~ N(0, I_L) and z = m z* + sqrt(1 - m^2) xi + e_l, xi ~ N(0, I_L), with the shifts
-e_l = P_l.w / sqrt(d) = (Q s)_l, s = (m, e) and Q the coordinates of the encoding (the paper, section 2).
+The fields are z* ~ N(0, I_L) and z = m z* + sqrt(1 - m^2) xi + e_l + c_l, xi ~ N(0, I_L), with the shifts
+e_l = P_l.w / sqrt(d) = (Q s)_l, s = (m, e), Q the coordinates of the encoding (the paper, section 2) and constants c_l
+where it is injected.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ QUANTITIES = ("value", "gradient", "hessian", "mean_square_gradient")
 
 
 class Engine(Protocol):
-    """A way to compute expectations at overlaps m, shape (N,), and field shifts, shape (N, L)."""
+    """A way to compute expectations at overlaps m, shape (N,), and field shifts e_l, shape (N, L).
+
+    Constant shifts c_l are part of the student: an engine adds them to the fields itself.
+    """
 
     def derivatives(self, m: Array, shifts: Array, order: int) -> Array:
         """Derivatives of the given order in (m, shifts): shapes (N,), (N, 1 + L), (N, 1 + L, 1 + L)."""
@@ -124,7 +128,7 @@ class PopulationRisk:
     def mean_square_gradient(self, m: ArrayLike, e: ArrayLike | None = None) -> Array:
         """V = E |c|^2, c = d loss / d z: the strength of the noise of SGD, shape (...); arguments as for a call."""
         shape, s = self._states(m, e)
-        return self._engine.mean_square_gradient(s[:, 0], self.problem.frame.offsets(s)).reshape(shape)
+        return self._engine.mean_square_gradient(s[:, 0], self._shifts(s)).reshape(shape)
 
     def error(self, m: ArrayLike, e: ArrayLike | None = None, of: str = "value") -> Array:
         """Absolute error of a result: truncation and quadrature errors, or four standard errors for Sobol points.
@@ -142,7 +146,7 @@ class PopulationRisk:
         """
         order = QUANTITIES.index(check.choice("of", of, QUANTITIES))
         shape, s = self._states(m, e)
-        shifts = self.problem.frame.offsets(s)
+        shifts = self._shifts(s)
         if order == 3:
             return self._engine.mean_square_gradient_error(s[:, 0], shifts).reshape(shape)
         # Errors of the terms of the chain rule add up in the worst case.
@@ -151,8 +155,11 @@ class PopulationRisk:
     def _evaluate(self, m: Any, e: Any, order: int, sketch: bool = False) -> Array:
         shape, s = self._states(m, e)
         compute = self._engine.sketch if sketch else self._engine.derivatives
-        flat = compute(s[:, 0], self.problem.frame.offsets(s), order)
+        flat = compute(s[:, 0], self._shifts(s), order)
         return self._pull(flat, self._chain, order, shape)
+
+    def _shifts(self, s: Array) -> Array:
+        return np.asarray(s @ self.problem.frame.positions.T)
 
     @staticmethod
     def _pull(flat: Array, chain: Array, order: int, shape: tuple[int, ...]) -> Array:

@@ -74,9 +74,9 @@ class SampledRisk:
         """Its four standard errors, shape (N,)."""
         return self._over_points(m, shifts, lambda m, shift: 4.0 * self._noise(m, shift)[1])
 
-    @staticmethod
-    def _over_points(m: Array, shifts: Array, function: Callable[[float, Array], Array]) -> Array:
-        return np.stack([function(float(x), shift) for x, shift in zip(m, shifts, strict=True)])
+    def _over_points(self, m: Array, shifts: Array, function: Callable[[float, Array], Array]) -> Array:
+        offsets = shifts + self.problem.frame.injection
+        return np.stack([function(float(x), offset) for x, offset in zip(m, offsets, strict=True)])
 
     def _derivative(self, m: float, shift: Array, order: int, widening: float = 1.0) -> tuple[Array, Array]:
         m, spread = clamped(m, order), widening * SPREADS[self.problem.loss.name]
