@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from seqindex.model.reduction import Projection as Projection
     from seqindex.model.reduction import Reduction as Reduction
     from seqindex.model.target import PositionalSemanticTarget as PositionalSemanticTarget
+    from seqindex.model.tied import TiedNetwork as TiedNetwork
     from seqindex.order import Order as Order
     from seqindex.outcome import Outcome as Outcome
     from seqindex.sgd.run import Interrupted as Interrupted
@@ -43,6 +44,7 @@ _HOMES = {
     "Reduction": "seqindex.model.reduction",
     "PositionalSemanticTarget": "seqindex.model.target",
     "Target": "seqindex.model.link",
+    "TiedNetwork": "seqindex.model.tied",
     "Order": "seqindex.order",
     "Outcome": "seqindex.outcome",
     "PopulationRisk": "seqindex.theory.risk",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seqindex import check
 from seqindex.gaussian.simd import OPTIONS, WIDTH, flat, wide_vectors
 from seqindex.model import blocks
-from seqindex.model.encoding import Encoding
+from seqindex.model.encoding import Encoding, of_length
 from seqindex.model.frame import Frame
 from seqindex.model.reduction import Reduction, as_reduction, from_spec
 from seqindex.model.softmax import attention_matrix, softmax_block
@@ -207,11 +207,7 @@ class Attention:
         scores: str = "softmax",
     ) -> None:
         self.length = check.integer("length", length, 1)
-        if encoding is not None and not isinstance(encoding, Encoding):
-            raise TypeError(f"encoding must be an Encoding such as OppositeEncoding(), or None, got {encoding!r}")
-        if encoding is not None and encoding.length != self.length:
-            raise ValueError(f"encoding must have length {self.length} as the student, got {encoding.length}")
-        self.encoding = encoding
+        self.encoding = of_length(encoding, self.length)
         self.reduction = as_reduction(reduction)
         self.scores = check.choice("scores", scores, SCORES)
         self._flat = self.reduction.coefficients(self.length).reshape(-1, self.length**2)

@@ -79,6 +79,20 @@ class Encoding:
         return f"{type(self).__name__}(length={self.length}, directions={self.directions}{injected})"
 
 
+def of_length(encoding: Encoding | None, length: int) -> Encoding | None:
+    """``encoding`` if it fits a student of this length.
+
+    Raises:
+        TypeError: something that is neither an ``Encoding`` nor None.
+        ValueError: an encoding of another length.
+    """
+    if encoding is not None and not isinstance(encoding, Encoding):
+        raise TypeError(f"encoding must be an Encoding such as OppositeEncoding(), or None, got {encoding!r}")
+    if encoding is not None and encoding.length != length:
+        raise ValueError(f"encoding must have length {length} as the student, got {encoding.length}")
+    return encoding
+
+
 class OppositeEncoding(Encoding):
     """P_1 = -P_2 = p, a unit vector orthogonal to w* (the paper, section 4): e_l = (e, -e), length 2.
 

@@ -17,6 +17,7 @@ from seqindex.model.frame import Frame
 from seqindex.model.link import Target
 from seqindex.model.loss import LOSSES, Loss
 from seqindex.model.target import PositionalSemanticTarget
+from seqindex.model.tied import TiedNetwork
 
 Array = NDArray[np.float64]
 
@@ -97,7 +98,7 @@ _EXAMPLES = {"target": "PositionalSemanticTarget(0.5, alignment=1.0)", "student"
 
 TARGETS: dict[str, Any] = {"PositionalSemanticTarget": PositionalSemanticTarget, "Target": Target}
 """Targets that can be read back, by kind."""
-STUDENTS: dict[str, Any] = {"Attention": Attention}
+STUDENTS: dict[str, Any] = {"Attention": Attention, "TiedNetwork": TiedNetwork}
 """Students that can be read back, by kind."""
 
 
