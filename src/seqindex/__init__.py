@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from seqindex.sgd.stop import Near as Near
     from seqindex.theory.boundaries import phase_boundary as phase_boundary
     from seqindex.theory.critical import critical_points as critical_points
+    from seqindex.theory.escape import escape_order as escape_order
+    from seqindex.theory.escape import flatness as flatness
     from seqindex.theory.exponents import sequence_information_exponent as sequence_information_exponent
     from seqindex.theory.phases import phase_diagram as phase_diagram
+    from seqindex.theory.recovery import predicted_recovery as predicted_recovery
     from seqindex.theory.risk import PopulationRisk as PopulationRisk
 
 __version__ = "0.1.0"
@@ -49,6 +52,9 @@ _HOMES = {
     "Outcome": "seqindex.outcome",
     "PopulationRisk": "seqindex.theory.risk",
     "critical_points": "seqindex.theory.critical",
+    "escape_order": "seqindex.theory.escape",
+    "flatness": "seqindex.theory.escape",
+    "predicted_recovery": "seqindex.theory.recovery",
     "sequence_information_exponent": "seqindex.theory.exponents",
     "phase_boundary": "seqindex.theory.boundaries",
     "phase_diagram": "seqindex.theory.phases",

@@ -90,6 +90,20 @@ class MehlerSum:
             rest[part] = np.abs(m[part]) ** (highest + 1 - order) * truncation + 1e-15 * scale * 8.0**order
         return 2.0 * change + rest.reshape(-1, *(1,) * order)
 
+    def origin(self, order: int) -> list[tuple[Array, Array, Array]]:
+        """Coefficients up to an order an axis of G, F and B at zero shift, on the fine and on the coarse grid."""
+        box = (slice(None), *(slice(order + 1),) * self.length)
+        results = []
+        for expansion in (self._fine, self._coarse):
+            pair, constant = expansion.coefficients(np.zeros(self.length), order, order)
+            results.append((expansion.target.coefficients[box], pair, constant[0]))
+        return results
+
+    @property
+    def scale(self) -> float:
+        """Size of the target's side."""
+        return self._fine.target.energy
+
     def _series(self, shift: Array, order: int, derivatives: int, coarse: bool = False) -> Series:
         key = (shift.tobytes(), order, derivatives, coarse)
         if key not in self._cache:
@@ -141,6 +155,20 @@ class HermiteRisk:
         self._sobol = (points, scrambles, seed)
         self._reach = float(np.linalg.norm(problem.frame.positions, axis=1).max())  # |shift_l| <= |Q_l| as |s| <= 1
         self._risk = MehlerSum(Integrand(self._target, self._student), problem.length, self._reach)
+
+    @property
+    def directions(self) -> Array:
+        """The combinations of the fields in which ``origin`` is given: the fields themselves."""
+        return np.eye(self.problem.length)
+
+    @property
+    def scale(self) -> float:
+        """Size of the risk."""
+        return self._risk.scale
+
+    def origin(self, order: int) -> list[tuple[Array, Array, Array]]:
+        """Coefficients of g, f and |f|^2 at s = 0, on the fine and on the coarse grid; see ``theory.origin``."""
+        return [(g, -0.5 * pair, constant) for g, pair, constant in self._risk.origin(order)]
 
     def derivatives(self, m: Array, shifts: Array, order: int) -> Array:
         """Derivatives of the risk in (m, shifts), shape (N,) + (1 + L,) * order."""

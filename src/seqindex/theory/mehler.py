@@ -154,6 +154,15 @@ class Expansion:
         self._nodes = trapezoid(resolution.step, resolution.extents[0] + reach).nodes
         self._constant, self._pair = _tabulate(integrand.student, self._nodes, length)
 
+    def coefficients(self, shift: Array, order: int, constant_order: int) -> tuple[Array, Array]:
+        """E[F(zeta + shift) h_alpha], shape (K, n, ..., n), and E[B(zeta + shift) h_alpha], (1, n', ..., n').
+
+        Orders an axis run up to ``order`` for F and up to ``constant_order``, at most that, for B.
+        """
+        factors = [shifted_factor(self._nodes, self.resolution.step, float(x), order) for x in shift]
+        constant = tensor_coefficients(self._constant, [factor[: constant_order + 1] for factor in factors])
+        return tensor_coefficients(self._pair, factors), constant
+
     def series(self, shift: Array, order: int, derivatives: int) -> Series:
         """The expansion at one shift, shape (L,), with Hermite orders up to ``order`` an axis.
 
@@ -162,9 +171,7 @@ class Expansion:
             order: one of ``resolution.orders``, or any lower one.
             derivatives: highest order of derivatives in the shifts.
         """
-        factors = [shifted_factor(self._nodes, self.resolution.step, float(x), order + derivatives) for x in shift]
-        pair = tensor_coefficients(self._pair, factors)
-        constant = tensor_coefficients(self._constant, [f[: derivatives + 1] for f in factors])
+        pair, constant = self.coefficients(shift, order + derivatives, derivatives)
         target = self.target.coefficients[_box(self.length + 1, order + 1)]
         degree = degrees(target.shape[1:]).ravel()
         series = Series([], [], _analytic_tail(pair[_box(pair.ndim, order + 1)]))

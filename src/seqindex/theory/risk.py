@@ -87,12 +87,22 @@ class PopulationRisk:
         self._chain = np.vstack([np.eye(1, problem.frame.rank), positions])
         sobol = (check.integer("points", points, 2), check.integer("scrambles", scrambles, 2), seed)
         self._engine: Engine
-        if problem.loss.name == "square" and problem.length in RESOLUTIONS:
+        square = problem.loss.name == "square"
+        if square and problem.student.outputs == 1 and len(problem.student.combinations) == 1:
+            from seqindex.theory.line_risk import LineRisk  # it needs SymPy, which takes long to import
+
+            self._engine = LineRisk(problem, *sobol)
+        elif square and problem.length in RESOLUTIONS:
             self._engine = HermiteRisk(problem, *sobol)
         elif problem.length <= 2:
             self._engine = PairRisk(problem)
         else:
             self._engine = SampledRisk(problem, *sobol)
+
+    @property
+    def engine(self) -> Engine:
+        """What computes the expectations."""
+        return self._engine
 
     def __call__(self, m: ArrayLike, e: ArrayLike | None = None) -> Array:
         """E loss.
