@@ -12,13 +12,12 @@ from matplotlib.figure import Figure
 from seqindex.paper.claim import CONDITION, CONFIRMED, REFUTED, Claim, verdict_of
 from seqindex.paper.jobs import Job
 from seqindex.paper.transition import ALIGNMENT, OMEGAS, Series, problem, series_jobs, summarise
-from seqindex.plotting.landscape import draw_landscape
+from seqindex.plotting.landscape import draw_contours
 from seqindex.plotting.style import figure, styled
 from seqindex.plotting.transition import draw_transition, mark_omega
 from seqindex.sgd.start import Start
 from seqindex.theory.boundaries import phase_boundary
-from seqindex.theory.critical import critical_points
-from seqindex.theory.risk import PopulationRisk
+from seqindex.theory.landscape import landscape
 
 TITLE = "landscape at omega = 0.67 and the transition at a = 1"
 OMEGA = 0.67
@@ -71,37 +70,17 @@ def compute(scale: Scale, results: Sequence[xr.Dataset]) -> xr.Dataset:
     """Landscape with minima and trajectories; shares over omega for every series; the predicted transitions."""
     data = summarise(_series(scale), results[1:])
     transitions = [phase_boundary("steepest", ALIGNMENT, loss=loss) for loss in ("square", "norm")]
-    return data.merge(landscape(scale.grid, results[0])).assign(
+    return data.merge(_surroundings(scale.grid, results[0])).assign(
         transition_square=transitions[0], transition_norm=transitions[1]
     )
 
 
-def landscape(points: int, runs: xr.Dataset) -> xr.Dataset:
+def _surroundings(points: int, runs: xr.Dataset) -> xr.Dataset:
     """Risk over the disc at ``OMEGA``, its minima and steepest direction, and the trajectories ``runs``."""
-    risk = PopulationRisk(problem(OMEGA, "square"))
-    # Rows of constant e that end on the circle: the risk is a polynomial in m at each e.
-    e = np.sin(np.linspace(-0.5 * np.pi, 0.5 * np.pi, points))[:, None]
-    m = np.sqrt(1.0 - e**2) * np.sin(np.linspace(-0.5 * np.pi, 0.5 * np.pi, points))
-    values = risk(m, e)
-    lowest = [point for point in critical_points(risk) if point.kind == "minimum"]
-    hessian = risk.hessian(0.0, 0.0)
-    eigenvalues, directions = np.linalg.eigh(hessian)
+    data = landscape(problem(OMEGA, "square"), points=points).drop_attrs(deep=False)
     dims = ("run", "trajectory_record")
-    return xr.Dataset(
-        {
-            "risk": (("row", "column"), values, {"long_name": f"population risk at omega = {OMEGA}"}),
-            "risk_m": (("row", "column"), m),
-            "risk_e": (("row", "column"), np.broadcast_to(e, m.shape)),
-            "minimum_m": ("minimum", [point.m for point in lowest]),
-            "minimum_e": ("minimum", [float(point.e[0]) for point in lowest]),
-            "minimum_risk": ("minimum", [point.value for point in lowest]),
-            "risk_error": float(np.max(risk.error(0.0, np.array([0.0, 0.5, 1.0])))),
-            "direction_m": directions[0, 0],
-            "direction_e": directions[1, 0],
-            "curvatures": ("eigenvalue", eigenvalues),
-            "trajectory_m": (dims, runs["overlap"].values),
-            "trajectory_e": (dims, runs["encoding_overlap"].values),
-        }
+    return data.assign(
+        trajectory_m=(dims, runs["overlap"].values), trajectory_e=(dims, runs["encoding_overlap"].values)
     )
 
 
@@ -109,7 +88,7 @@ def landscape(points: int, runs: xr.Dataset) -> xr.Dataset:
 def draw(data: xr.Dataset) -> Figure:
     """Left the landscape, middle the released settings with both losses, right the uniform start at growing d."""
     drawing, (left, middle, right) = figure(13.5, 4.6, columns=3, width_ratios=[1.25, 1.0, 1.0])
-    draw_landscape(left, data)
+    draw_contours(left, data)
     left.set_title(f"a = 1, $\\omega$ = {OMEGA}, square loss")
     released, uniform = data.isel(series=[0, 1]), data.isel(series=slice(2, None))
     draw_transition(middle, released, ["square loss", "norm loss (as released)"])
@@ -129,9 +108,10 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
 
 def _landscape_claim(data: xr.Dataset) -> Claim:
-    m, value = np.abs(data["minimum_m"].values), data["minimum_risk"].values
+    minima = data["critical_kind"].values == "minimum"
+    m, value = np.abs(data["critical_m"].values[minima]), data["critical_risk"].values[minima]
     semantic, positional = value[m > 0.5], value[m < 0.5]
-    towards_e = abs(float(data["direction_e"])) > abs(float(data["direction_m"]))
+    towards_e = abs(float(data["direction_e"][0])) > abs(float(data["direction_m"][0]))
     ended = float((np.abs(data["trajectory_e"].values[:, -1]) > np.abs(data["trajectory_m"].values[:, -1])).mean())
     holds = semantic.size == 2 and positional.size == 2 and semantic.min() < positional.min() and towards_e
     return Claim(
