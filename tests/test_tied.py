@@ -1,6 +1,6 @@
 """The tied network in simulation and theory: laws of the chains, exactly solvable cases, what position weights cure.
 
-Laws: two-sample Kolmogorov-Smirnov on each coordinate of the state and on the radius, 20,000 replicas each, fixed seeds.
+Laws: two-sample Kolmogorov-Smirnov on each coordinate of the state and on the radius, 20,000 replicas, fixed seeds.
 False alarms: 1e-4 over all checks together.
 """
 
@@ -32,7 +32,7 @@ def target_of(length):
 
 
 def rate_of(problem, dim, kick):
-    """Learning rate at which a step from the origin moves w/sqrt(d) by about ``kick``; relu leaves it in half of all."""
+    """Rate at which a step from the origin, where relu lets one happen, moves w/sqrt(d) by about ``kick``."""
     zstar, z = np.random.default_rng(0).standard_normal((2, 4000, problem.length))
     c = problem.field_gradient(zstar, z + problem.frame.injection)
     return kick * math.sqrt(dim) / math.sqrt(np.median((c * c).sum(1)[(c != 0.0).any(1)]))
