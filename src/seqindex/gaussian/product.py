@@ -15,9 +15,9 @@ from seqindex.gaussian.quadrature import Rule, split_panels, trapezoid
 Array = NDArray[np.float64]
 Breaks = Sequence[Sequence[float]]
 
-_STEPS = {2: (1 / 4, 1 / 8, 1 / 16, 1 / 32), 3: (0.45, 0.3, 0.2, 0.15), 4: (0.65, 0.5)}
+_STEPS = {2: (1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128), 3: (0.45, 0.3, 0.2, 0.15), 4: (0.65, 0.5)}
 """Steps of the trapezoid rule by number of variables, grid after grid."""
-_PANELS = {2: (1.0, 0.5, 0.25, 0.125), 3: (2.4, 1.6, 1.2, 0.9), 4: (6.0, 4.5)}
+_PANELS = {2: (1.0, 0.5, 0.25, 0.125, 1 / 16, 1 / 32), 3: (2.4, 1.6, 1.2, 0.9), 4: (6.0, 4.5)}
 """Widths of the panels; each holds 10 nodes."""
 _CONVERGED = 3e-14
 _POINTS = 2**24
@@ -38,7 +38,7 @@ def product_coefficients(
     """E[f(y) h_beta(y)] for |beta| <= order, y ~ N(0, I), for a function that maps (n, r) to (k, n).
 
     The trapezoid rule serves the variables in which f is analytic, panels those with kinks or jumps.  Two grids are
-    compared; the largest change of any coefficient is the error of all.
+    compared; the largest change of a coefficient up to a total order is the error of those of this order.
 
     Args:
         function: f.
@@ -56,17 +56,17 @@ def product_coefficients(
         0.605705509602
     """
     if breaks is not None:
-        best, change = _refined(function, variables, order, breaks)
-        return _result(best, (1.0 if smooth else 10.0) * change, order)
-    plain, change = _refined(function, variables, order, ((),) * variables)
-    if change <= (1e-11 if variables == 2 else _SMOOTH) * _size(plain) or variables == 4:
-        return _result(plain, 10.0 * change, order)
-    split, other = _refined(function, variables, order, ((0.0,),) * variables)
-    if min(change, other) <= _SMOOTH * _size(split):
-        return _result(plain if change < other else split, 10.0 * min(change, other), order)
+        best, changes = _refined(function, variables, order, breaks)
+        return _result(best, (1.0 if smooth else 10.0) * changes)
+    plain, changes = _refined(function, variables, order, ((),) * variables)
+    if changes[-1] <= (1e-11 if variables == 2 else _SMOOTH) * _size(plain) or variables == 4:
+        return _result(plain, 10.0 * changes)
+    split, others = _refined(function, variables, order, ((0.0,),) * variables)
+    better, least = (plain, changes) if changes[-1] < others[-1] else (split, others)
+    if least[-1] <= _SMOOTH * _size(split):
+        return _result(better, 10.0 * least)
     # Neither rule fits: agreement of two grids may be luck, that of the two rules is hardly.
-    change = 10.0 * max(change, other, float(np.abs(split[0] - plain[0]).max()))
-    return _result(split if other < change else plain, change, order)
+    return _result(better, 10.0 * np.maximum(np.maximum(changes, others), _changes(split, plain, order)))
 
 
 Table = tuple[Array, Array]
@@ -77,20 +77,27 @@ def _size(table: Table) -> float:
     return float(np.sqrt(table[1].max()))
 
 
-def _result(table: Table, change: float, order: int) -> Coefficients:
+def _changes(a: Table, b: Table, order: int) -> Array:
+    """Largest difference of coefficients up to every total order, (order + 1,)."""
+    total = degrees(a[0].shape[1:])
+    difference = np.abs(a[0] - b[0]).max(0)
+    return np.array([difference[total <= top].max() for top in range(order + 1)])
+
+
+def _result(table: Table, changes: Array) -> Coefficients:
     values, square = table
     norm = np.sqrt(square)
-    allowed = degrees(values.shape[1:]) <= order
-    scale = norm.reshape(-1, *(1,) * (values.ndim - 1))
-    return Coefficients(
-        np.where(allowed, values, 0.0), np.where(allowed, change + ROUNDING * scale + 0.0 * values, 0.0), norm
-    )
+    total = degrees(values.shape[1:])
+    allowed = total < len(changes)
+    rounding = ROUNDING * norm.reshape(-1, *(1,) * total.ndim)
+    errors = changes[np.minimum(total, len(changes) - 1)] + rounding
+    return Coefficients(np.where(allowed, values, 0.0), np.where(allowed, errors, 0.0), norm)
 
 
-def _refined(function: Callable[[Array], Array], variables: int, order: int, breaks: Breaks) -> tuple[Table, float]:
-    """Coefficients on ever finer grids until two agree or the grid is too large, and the last change."""
+def _refined(function: Callable[[Array], Array], variables: int, order: int, breaks: Breaks) -> tuple[Table, Array]:
+    """Coefficients on ever finer grids until two agree or the grid is too large, and the last changes."""
     previous: Table | None = None
-    change = math.inf
+    changes = np.full(order + 1, math.inf)
     for level, (step, width) in enumerate(zip(_STEPS[variables], _PANELS[variables], strict=True)):
         rules = [_rule(places, step, width, _extent(order)) for places in breaks]
         size = math.prod(len(rule.nodes) for rule in rules)
@@ -98,12 +105,12 @@ def _refined(function: Callable[[Array], Array], variables: int, order: int, bre
             break
         table = _table(function, rules, order)
         if previous is not None:
-            change = float(np.abs(table[0] - previous[0]).max())
+            changes = _changes(table, previous, order)
         previous = table
-        if change <= _CONVERGED * _size(table):
+        if changes[-1] <= _CONVERGED * _size(table):
             break
     assert previous is not None
-    return previous, change
+    return previous, changes
 
 
 def _rule(breaks: Sequence[float], step: float, width: float, extent: float) -> Rule:

@@ -6,31 +6,26 @@ of a tensor are not needed.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
-from seqindex.gaussian.adaptive import Coefficients, finite_values
+from seqindex.gaussian.adaptive import Coefficients
 from seqindex.gaussian.exact import Number, add, divide, multiply, to_float
-from seqindex.gaussian.hermite import degrees, normalised_hermite
+from seqindex.gaussian.hermite import degrees
 from seqindex.gaussian.hermite_polynomial import HermitePolynomial, MultiIndex
-from seqindex.gaussian.sobol import sobol_normals
 
 Array = NDArray[np.float64]
 
 LARGEST = 6 * 10**5
 """Entries of a tensor that are listed."""
-FALSE_ALARM = 3e-7
-"""Chance that a sampled coefficient that is zero exceeds its error, one-sided: five standard errors of a normal law."""
-_SAMPLES = 2**16
-_SCRAMBLES = 32
+_ROTATED = 3 * 10**4
+"""Entries that are computed from a series in rotated fields at orders above two."""
 
 
 class TooManyEntriesError(ValueError):
@@ -119,12 +114,14 @@ class DenseFactor:
         clear = (np.abs(values) > 1e3 * errors) & (np.abs(values) > 1e-9 * self.norm)
         self._gross = np.where(clear | zero, np.abs(self._values), self.norm)
         self._total = degrees(values.shape)
+        self._local: dict[int, Entries] = {}
+        self._entries: dict[int, Entries] = {}
         self.order = values.shape[0] - 1
 
     def moved(self, position: int) -> DenseFactor:
         """The same function of one field at another position."""
         result = object.__new__(DenseFactor)
-        result.__dict__.update(self.__dict__, positions=(position,), _places=np.array([position - 1]))
+        result.__dict__.update(self.__dict__, positions=(position,), _places=np.array([position - 1]), _entries={})
         return result
 
     def taylor(self, vector: Array, order: int) -> tuple[Array, Array]:
@@ -142,6 +139,20 @@ class DenseFactor:
 
     def entries(self, order: int) -> Entries:
         """See ``Factor``."""
+        if order not in self._entries:
+            self._entries[order] = self._at_positions(order)
+        return self._entries[order]
+
+    def _at_positions(self, order: int) -> Entries:
+        if order not in self._local:
+            self._local[order] = self._of_order(order)
+        local = self._local[order]
+        if len(self.positions) == len(self._directions) and (self._directions == np.eye(len(self.positions))).all():
+            return {tuple((self.positions[a], b) for a, b in index): entry for index, entry in local.items()}
+        return self._rotated(local, order)
+
+    def _of_order(self, order: int) -> Entries:
+        """Coefficients in y; the axes are counted from 0."""
         if order > self.order:
             raise ValueError(f"order must be at most {self.order}, to which the series goes, got {order}")
         local: Entries = {}
@@ -150,15 +161,18 @@ class DenseFactor:
             index = tuple((axis, int(b)) for axis, b in enumerate(beta) if b)
             at = tuple(beta)
             local[index] = Entry(*(float(table[at]) * scale for table in (self._values, self._errors, self._gross)))
-        if len(self.positions) == len(self._directions) and (self._directions == np.eye(len(self.positions))).all():
-            return {tuple((self.positions[a], b) for a, b in index): entry for index, entry in local.items()}
-        return self._rotated(local, order)
+        return local
 
     def _rotated(self, local: Entries, order: int) -> Entries:
         """From y = Q z to z: sum_alpha f_alpha x^alpha / alpha! = sum_beta f_beta (Q x)^beta / beta!."""
+        if not local:
+            return {}
         n = len(self.positions)
-        if math.comb(n + order - 1, order) * max(len(local), 1) > LARGEST:
-            raise TooManyEntriesError(f"C_{order} has too many entries; at most {LARGEST:,} are listed")
+        count, largest = math.comb(n + order - 1, order), LARGEST if order <= 2 else _ROTATED
+        if count > largest:
+            raise TooManyEntriesError(f"C_{order} has {count:,} entries; at most {largest:,} are computed")
+        if order == 2:
+            return self._matrix(local)
         form: list[dict[MultiIndex, float]] = [
             {((p, 1),): float(x) for p, x in zip(self.positions, row, strict=True)} for row in self._directions
         ]
@@ -176,6 +190,22 @@ class DenseFactor:
                 sums[2] += entry.gross * abs(x)
         return {alpha: Entry(*sums) for alpha, sums in totals.items()}
 
+    def _matrix(self, local: Entries) -> Entries:
+        """C_2 = Q^T T Q."""
+        r = len(self._directions)
+        tables = np.zeros((3, r, r))
+        for index, entry in local.items():
+            a, b = index[0][0], index[-1][0]
+            tables[:, a, b] = tables[:, b, a] = entry
+        size = np.abs(self._directions)
+        values = self._directions.T @ tables[0] @ self._directions
+        errors, gross = (size.T @ table @ size for table in tables[1:])
+        return {
+            ((p, 2),) if i == j else ((p, 1), (self.positions[j], 1)): Entry(*map(float, triple))
+            for i, p in enumerate(self.positions)
+            for j, triple in enumerate(zip(values[i, i:], errors[i, i:], gross[i, i:], strict=True), start=i)
+        }
+
 
 def _monomials(
     p: Mapping[MultiIndex, float], linear: Mapping[MultiIndex, float], factor: float
@@ -190,78 +220,6 @@ def _monomials(
     return result
 
 
-class SampledFactor:
-    """A function of many fields, by scrambled Sobol points.
-
-    Errors are about five standard errors over the scrambles.  Coefficients that a parity of the function (in all fields
-    at once or in one of them, found at random points) forces to be zero are zero.
-
-    Args:
-        positions: the n positions, counted from 1.
-        function: maps their fields (m, n) to values (m,).
-    """
-
-    exact = False
-    sampled = True
-
-    def __init__(self, positions: Sequence[int], function: Callable[[Array], Array]) -> None:
-        self.positions = tuple(positions)
-        n = len(self.positions)
-        self._z = sobol_normals(n, min(_SAMPLES, 2**23 // n), _SCRAMBLES, seed=2506)
-        flat = self._z.reshape(-1, n)
-        self._f = finite_values(lambda z: function(z)[None], flat)[0].reshape(self._z.shape[:2])
-        self.norm = float(np.sqrt((self._f**2).mean()))
-        probe = flat[:256]
-        self._parity = _parity(function, probe, -probe)
-        self._parities = [_parity(function, probe, probe * np.where(np.arange(n) == i, -1.0, 1.0)) for i in range(n)]
-
-    def taylor(self, vector: Array, order: int) -> tuple[Array, Array]:
-        """See ``Factor``."""
-        v = vector[np.array(self.positions) - 1]
-        length = float(np.linalg.norm(v))
-        values, errors = np.zeros((2, order + 1))
-        h = normalised_hermite(self._z @ (v / length if length else v), order)
-        for k in range(order + 1 if length else 1):
-            if self._parity * (-1) ** k >= 0:
-                scale = length**k * math.exp(-0.5 * math.lgamma(k + 1.0))
-                values[k], errors[k] = (scale * x for x in self._mean(h[k], order + 1))
-        return values, errors
-
-    def entries(self, order: int) -> Entries:
-        """See ``Factor``."""
-        n = len(self.positions)
-        count = math.comb(n + order - 1, order)
-        if count * self._f.size > 2**30:
-            raise TooManyEntriesError(f"C_{order} has {count:,} entries, more than can be sampled")
-        h = normalised_hermite(self._z, order)
-        result: Entries = {}
-        for places in itertools.combinations_with_replacement(range(n), order):
-            degree = [places.count(i) for i in sorted(set(places))]
-            if self._parity * (-1) ** order < 0 or self._odd_out(places):
-                continue
-            product = math.prod(h[d][..., i] for i, d in zip(sorted(set(places)), degree, strict=True))
-            scale = math.sqrt(math.prod(map(math.factorial, degree)))
-            value, error = self._mean(np.asarray(product), count)
-            index = tuple((self.positions[i], d) for i, d in zip(sorted(set(places)), degree, strict=True))
-            result[index] = Entry(value * scale, error * scale, self.norm * scale)
-        return result
-
-    def _odd_out(self, places: Sequence[int]) -> bool:
-        return any(parity * (-1) ** places.count(i) < 0 for i, parity in enumerate(self._parities))
-
-    def _mean(self, weight: Array, count: int) -> tuple[float, float]:
-        means = (self._f * weight).mean(1)
-        quantile = -stdtrit(_SCRAMBLES - 1, FALSE_ALARM / count)
-        return float(means.mean()), float(quantile * means.std(ddof=1) / math.sqrt(_SCRAMBLES))
-
-
-def _parity(function: Callable[[Array], Array], z: Array, mirrored: Array) -> int:
-    """1 where f(mirrored) = f(z), -1 where it is -f(z), else 0."""
-    f, g = function(z), function(mirrored)
-    size = 1e-12 * float(np.abs(f).max())
-    return 1 if np.abs(f - g).max() <= size else -1 if np.abs(f + g).max() <= size else 0
-
-
 @dataclass(frozen=True)
 class Term:
     """A number times factors on disjoint positions."""
@@ -273,6 +231,12 @@ class Term:
     def exact(self) -> bool:
         """Whether all factors are exact."""
         return all(factor.exact for factor in self.factors)
+
+    @property
+    def degree(self) -> int:
+        """Highest order of a product of exact factors."""
+        polynomials = [factor.polynomial for factor in self.factors if isinstance(factor, PolynomialFactor)]
+        return sum(max(polynomial.orders, default=0) for polynomial in polynomials)
 
     @property
     def norm(self) -> float:
@@ -295,13 +259,14 @@ class Term:
         Raises:
             TooManyEntriesError: more of them than are listed.
         """
+        if len(self.factors) == 1:
+            number = self._number(self.coefficient)
+            return {i: _product(e, number) for i, e in self._numbers(self.factors[0].entries(order)).items()}
         means = [factor.entries(0).get(()) for factor in self.factors]
         without = [factor for factor, mean in zip(self.factors, means, strict=True) if mean is None]
-        if len(without) > order:
+        if len(without) > order or not self._count(order):
             return {}
-        self._check_count(order)
-        number = (lambda x: x) if self.exact else to_float
-        common = Entry(number(self.coefficient), 0.0, abs(to_float(self.coefficient)))
+        common = self._number(self.coefficient)
         state: list[Entries] = [{(): Entry(1, 0.0, 1.0)}, *({} for _ in range(order))]
         for factor in without:
             state = self._times(state, [{}, *(self._numbers(factor.entries(k)) for k in range(1, order + 1))])
@@ -309,21 +274,24 @@ class Term:
             if mean is not None:
                 parts = [self._numbers(factor.entries(k)) for k in range(order + 1)]
                 # With the mean divided out, what is there already stays as it is.
-                inverse = Entry(divide(1, number(mean.value)), 0.0, 1.0 / abs(to_float(mean.value)))
+                inverse = self._number(divide(1, mean.value))
                 rest = [{}, *({i: _product(e, inverse) for i, e in part.items()} for part in parts[1:])]
                 for k, new in enumerate(self._times(state, rest)):
                     state[k].update(new)
-                common = _product(common, Entry(number(mean.value), mean.error, mean.gross))
+                common = _product(common, self._numbers({(): mean})[()])
         return {tuple(sorted(index)): _product(entry, common) for index, entry in state[order].items()}
 
-    def _check_count(self, order: int) -> None:
+    def _count(self, order: int) -> float:
         counts = np.eye(1, order + 1)[0]
         for factor in self.factors:
             counts = np.convolve(counts, [float(len(factor.entries(k))) for k in range(order + 1)])[: order + 1]
         if counts[-1] > LARGEST:
-            raise TooManyEntriesError(
-                f"C_{order} has {counts[-1]:.3g} entries, more than the {LARGEST:,} that are listed"
-            )
+            raise TooManyEntriesError(f"C_{order} has {counts[-1]:.3g} entries; at most {LARGEST:,} are listed")
+        return float(counts[-1])
+
+    def _number(self, value: Number) -> Entry:
+        size = abs(to_float(value))
+        return Entry(value if self.exact else to_float(value), 0.0, size)
 
     def _numbers(self, entries: Entries) -> Entries:
         if self.exact:

@@ -40,11 +40,11 @@ def directions(tree: sympy.Expr, positions: Sequence[int]) -> Array | None:
 
     They are the fields themselves where that is possible without turning a kink off the axes.
     """
-    kinks = [row for argument in kink_arguments(tree) if (row := single_form(argument, positions)) is not None]
-    aligned = all(np.count_nonzero(row) == 1 for row in kinks)
     forms = _forms(tree)
     if forms is None:
         return np.eye(len(positions)) if len(positions) <= VARIABLES else None
+    kinks = [row for argument in kink_arguments(tree) if (row := single_form(argument, positions)) is not None]
+    aligned = all(np.count_nonzero(row) == 1 for row in kinks)
     basis: list[Array] = []
     for row in [*kinks, *(row_of(form, positions) for form in forms)]:
         rest = row - sum((q * (q @ row) for q in basis), np.zeros(len(row)))
@@ -67,7 +67,7 @@ def linear_form(tree: sympy.Expr) -> Form | None:
     if not support(tree):
         return {}
     if tree.is_Symbol:
-        return {int(tree.name[1:]): 1.0}
+        return {position_of(tree): 1.0}
     if tree.is_Add:
         parts = [linear_form(x) for x in tree.args]
         if any(part is None for part in parts):
@@ -82,9 +82,9 @@ def linear_form(tree: sympy.Expr) -> Form | None:
         part = linear_form(inner[0]) if len(inner) == 1 else None
         number = float(sympy.Mul(*(x for x in tree.args if not support(x))))
         return None if part is None else {position: number * x for position, x in part.items()}
-    if isinstance(tree, PositionSum) and len(support(tree.args[0])) == 1:
-        body = linear_form(tree.args[0].xreplace({FIELD: field(1)})) if 0 in support(tree.args[0]) else None
-        return None if body is None else {p: body.get(1, 0.0) for p in range(1, int(tree.args[1]) + 1)}
+    if isinstance(tree, PositionSum) and 0 in support(tree.args[0]) and len(support(tree.args[0])) == 1:
+        body = linear_form(tree.args[0])
+        return None if body is None else {p: body.get(0, 0.0) for p in range(1, int(tree.args[1]) + 1)}
     return None
 
 
@@ -113,9 +113,7 @@ def kink_arguments(tree: sympy.Expr) -> list[sympy.Expr]:
     """Expressions at whose zeros the tree may have a kink or a jump."""
     found: list[sympy.Expr] = []
     for node in sympy.preorder_traversal(tree):
-        if isinstance(node, sympy.Max | sympy.Min):
-            found += [a - b for i, a in enumerate(node.args) for b in node.args[:i]]
-        elif isinstance(node, _KINKS) or (node.is_Pow and not node.args[1].is_Integer):
+        if isinstance(node, _KINKS) or (node.is_Pow and not node.args[1].is_Integer):
             found += [factor for factor in sympy.Mul.make_args(node.args[0]) if support(factor)]
     return found
 
@@ -128,3 +126,12 @@ def single_form(tree: sympy.Expr, positions: Sequence[int]) -> Array | None:
     rows = [row_of(form, positions) for form in forms]
     first = rows[0] / np.linalg.norm(rows[0])
     return first if all(np.linalg.norm(row - first * (first @ row)) < 1e-10 for row in rows) else None
+
+
+def unrolled(tree: sympy.Expr) -> sympy.Expr:
+    """The tree with its sums and products over positions written out."""
+    for node in sorted(tree.atoms(PositionSum, PositionProduct), key=str):
+        body, length = node.args
+        parts = [body.xreplace({FIELD: field(position)}) for position in range(1, int(length) + 1)]
+        tree = tree.xreplace({node: (sympy.Add if isinstance(node, PositionSum) else sympy.Mul)(*parts)})
+    return tree

@@ -15,12 +15,12 @@ from seqindex import check
 from seqindex.gaussian.adaptive import line_coefficients
 from seqindex.gaussian.exact import to_float
 from seqindex.gaussian.hermite_polynomial import HermitePolynomial
+from seqindex.model.evaluate import evaluate_at
 from seqindex.model.formula import INPUT, field
 from seqindex.theory.expansion import is_long_power, polynomial_of, products
 from seqindex.theory.factors import Entries, Entry, Factor, PolynomialFactor, Term, merged
 from seqindex.theory.hermite_tensor import HermiteTensor
 from seqindex.theory.leaf import callable_factors, leaf
-from seqindex.theory.tree_values import values
 
 Array = NDArray[np.float64]
 
@@ -72,7 +72,8 @@ class HermiteSeries:
             parts = [(HermitePolynomial(), [Term(1, (factor,))]) for factor in factors]
         else:
             parts = [_parts(tree, self.order) for tree in trees]
-        self._polynomials = [polynomial for polynomial, _ in parts]
+        self._target = target
+        self._polynomials = [PolynomialFactor(polynomial) for polynomial, _ in parts]
         self._terms = [terms for _, terms in parts]
         self.outputs = len(parts)
 
@@ -90,7 +91,21 @@ class HermiteSeries:
     def scale(self) -> Array:
         """Sum of the root mean squares of the parts of every output, (k,)."""
         pairs = zip(self._polynomials, self._terms, strict=True)
-        return np.array([math.sqrt(p.square_mean) + sum(term.norm for term in terms) for p, terms in pairs])
+        return np.array([p.norm + sum(term.norm for term in terms) for p, terms in pairs])
+
+    @property
+    def degree(self) -> int:
+        """Highest order of an exact series."""
+        pairs = zip(self._polynomials, self._terms, strict=True)
+        return max(max([*p.polynomial.orders, *(term.degree for term in terms)], default=0) for p, terms in pairs)
+
+    @property
+    def constant(self) -> bool:
+        """Whether the target is constant: exactly, or within 1e-12 of its size at random points."""
+        if self.exact:
+            return self.degree == 0
+        labels = np.asarray(self._target(np.random.default_rng(0).standard_normal((256, self.length))))
+        return bool((np.ptp(labels, axis=0) <= 1e-12 * np.abs(labels).max(0)).all())
 
     def taylor(self, vector: ArrayLike, order: int | None = None) -> tuple[Array, Array]:
         """Taylor coefficients <C_j(g), v^{(x) j}> / j! of t -> E[g(z + t v)], j = 0..order.
@@ -105,16 +120,21 @@ class HermiteSeries:
         Raises:
             ValueError: a vector of another length, or a higher order than that of the series.
         """
+        values, errors, _ = self.taylor_with_sizes(vector, order)
+        return values, errors
+
+    def taylor_with_sizes(self, vector: ArrayLike, order: int | None = None) -> Array:
+        """Values, errors and the sums of the sizes of the parts that make up the values, (3, k, order + 1)."""
         v = check.array("vector", vector, (self.length,))
         top = self._checked(order)
-        results = np.zeros((2, self.outputs, top + 1))
+        results = np.zeros((3, self.outputs, top + 1))
         for output, (polynomial, terms) in enumerate(zip(self._polynomials, self._terms, strict=True)):
-            results[:, output] = polynomial.taylor(v, top)
+            results[:2, output] = polynomial.taylor(v, top)
+            results[2, output] = np.abs(results[0, output])
             for term in terms:
                 value, error = term.taylor(v, top)
-                results[0, output] += value
-                results[1, output] += error + 2e-16 * np.abs(value)
-        return results[0], results[1]
+                results[:, output] += value, error + 2e-16 * np.abs(value), np.abs(value)
+        return results
 
     def contractions(self, vector: ArrayLike, order: int | None = None) -> tuple[Array, Array]:
         """<C_j(g), v^{(x) j}>, j = 0..order, and absolute errors; see ``taylor``."""
@@ -141,7 +161,7 @@ class HermiteSeries:
         """The coefficients g_alpha, |alpha| = order, of every output."""
         results = []
         for polynomial, terms in zip(self._polynomials, self._terms, strict=True):
-            own = PolynomialFactor(polynomial).entries(order)
+            own = polynomial.entries(order)
             found = merged([own, *(term.entries(order) for term in terms)])
             if not all(term.exact for term in terms):
                 found = {i: Entry(to_float(e.value), e.error, e.gross) for i, e in found.items()}
@@ -235,7 +255,7 @@ def activation_coefficients(
 def _activation(activation: Any, order: int, scale: float) -> tuple[Array, Array]:
     def function(x: Array) -> Array:
         if isinstance(activation, sympy.Expr):
-            return values(activation, (scale * x)[:, None], [INPUT])[None]
+            return evaluate_at(activation, {INPUT: scale * x})[None]
         return np.broadcast_to(np.asarray(activation(scale * x), dtype=np.float64), x.shape)[None]
 
     try:

@@ -16,10 +16,11 @@ from scipy.optimize import brentq
 
 from seqindex.gaussian.adaptive import Coefficients, line_coefficients
 from seqindex.gaussian.product import product_coefficients
-from seqindex.model.formula import INPUT, field
-from seqindex.theory.factors import DenseFactor, Factor, SampledFactor
-from seqindex.theory.forms import VARIABLES, directions, kink_arguments, single_form, support
-from seqindex.theory.tree_values import values
+from seqindex.model.evaluate import evaluate, evaluate_at
+from seqindex.model.formula import INPUT, PositionProduct, PositionSum, field
+from seqindex.theory.factors import DenseFactor, Factor
+from seqindex.theory.forms import VARIABLES, directions, kink_arguments, single_form, support, unrolled
+from seqindex.theory.sampled_factor import SampledFactor, Samples
 
 Array = NDArray[np.float64]
 _GRID = np.linspace(-13.0, 13.0, 2601) + 1e-4 * np.pi
@@ -32,16 +33,24 @@ def leaf(tree: sympy.Expr, order: int) -> Factor:
         ValueError: a function that is not finite at a node or has no finite square mean.
     """
     positions = sorted(support(tree))
-    fields = [field(position) for position in positions]
+    if len(positions) <= VARIABLES:
+        tree = unrolled(tree)
     try:
         if len(positions) == 1:
             return _one_field(tree.xreplace({field(positions[0]): INPUT}), order).moved(positions[0])
         basis = directions(tree, positions)
         if basis is None:
-            return SampledFactor(positions, lambda z: values(tree, z, fields))
+            return SampledFactor(Samples(positions, lambda z: values(tree, z, positions)[:, None]))
         return DenseFactor(positions, basis, _coefficients(tree, positions, basis, order))
     except ValueError as error:
         raise ValueError(f"target {error}: its part {_shown(tree)}") from None
+
+
+def values(tree: sympy.Expr, z: Array, positions: Sequence[int]) -> Array:
+    """Values (n,) of a tree at fields (n, r) of some positions; a sum over positions needs all of them."""
+    if tree.has(PositionSum, PositionProduct):
+        return evaluate([tree], z)[..., 0]
+    return evaluate_at(tree, {field(position): column for position, column in zip(positions, z.T, strict=True)})
 
 
 def _shown(tree: sympy.Expr) -> str:
@@ -52,7 +61,7 @@ def _shown(tree: sympy.Expr) -> str:
 @lru_cache(maxsize=256)
 def _one_field(tree: sympy.Expr, order: int) -> DenseFactor:
     """Of a function of ``INPUT`` alone; sums over positions need it once."""
-    coefficients = line_coefficients(lambda x: values(tree, x[:, None], [INPUT])[None], order)
+    coefficients = line_coefficients(lambda x: evaluate_at(tree, {INPUT: x})[None], order)
     return DenseFactor((1,), np.eye(1), coefficients)
 
 
@@ -66,7 +75,8 @@ def callable_factors(function: Callable[[Array], Array], length: int, order: int
     outputs = function(np.zeros((1, length))).shape[-1]
     try:
         if length > VARIABLES:
-            return [SampledFactor(positions, _output(function, output)) for output in range(outputs)]
+            samples = Samples(positions, function)
+            return [SampledFactor(samples, output) for output in range(outputs)]
         if length == 1:
             found = line_coefficients(lambda x: function(x[:, None]).T, order)
         else:
@@ -76,16 +86,11 @@ def callable_factors(function: Callable[[Array], Array], length: int, order: int
     return [DenseFactor(positions, np.eye(length), found, output) for output in range(outputs)]
 
 
-def _output(function: Callable[[Array], Array], output: int) -> Callable[[Array], Array]:
-    return lambda z: function(z)[:, output]
-
-
 def _coefficients(tree: sympy.Expr, positions: Sequence[int], basis: Array, order: int) -> Coefficients:
     rank = len(basis)
-    fields = [field(position) for position in positions]
 
     def function(y: Array) -> Array:
-        return values(tree, y.reshape(len(y), rank) @ basis, fields)[None]
+        return values(tree, y.reshape(len(y), rank) @ basis, positions)[None]
 
     if rank == 1:
         return line_coefficients(function, order)
@@ -96,7 +101,6 @@ def _coefficients(tree: sympy.Expr, positions: Sequence[int], basis: Array, orde
 def _breaks(tree: sympy.Expr, positions: Sequence[int], basis: Array) -> tuple[list[list[float]], bool]:
     """For every direction the places of kinks across it, and whether there are no others."""
     places: list[list[float]] = [[] for _ in basis]
-    fields = [field(position) for position in positions]
     smooth = True
     for argument in kink_arguments(tree):
         row = single_form(argument, positions)
@@ -106,7 +110,7 @@ def _breaks(tree: sympy.Expr, positions: Sequence[int], basis: Array) -> tuple[l
             continue
 
         def along(y: Any, axis: int = axis, argument: sympy.Expr = argument) -> Array:
-            return values(argument, np.atleast_1d(y)[:, None] * basis[axis], fields)
+            return values(argument, np.atleast_1d(y)[:, None] * basis[axis], positions)
 
         heights = along(_GRID)
         for left in np.flatnonzero(heights[:-1] * heights[1:] < 0.0):
@@ -117,5 +121,5 @@ def _breaks(tree: sympy.Expr, positions: Sequence[int], basis: Array) -> tuple[l
 def _positive(tree: sympy.Expr, positions: Sequence[int]) -> bool:
     """Whether the tree stays away from zero, as far as random points show."""
     z = 2.0 * np.random.default_rng(0).standard_normal((4096, len(positions)))
-    height = values(tree, np.concatenate([z, np.zeros((1, len(positions)))]), [field(p) for p in positions])
+    height = values(tree, np.concatenate([z, np.zeros((1, len(positions)))]), positions)
     return bool((height > 1e-3).all() or (height < -1e-3).all())
