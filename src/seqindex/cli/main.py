@@ -7,13 +7,14 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
 import seqindex
+from seqindex.cli.analyse import analyse
 from seqindex.cli.bench import bench
 from seqindex.cli.console import Halted, note, one_line
 from seqindex.cli.paper import paper
@@ -23,7 +24,14 @@ from seqindex.cli.sgd import sgd
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
 
 app = typer.Typer(name="seqindex", add_completion=False, pretty_exceptions_enable=False)
-for _name, _command in (("paper", paper), ("phase-diagram", phase_diagram), ("sgd", sgd), ("bench", bench)):
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "paper": paper,
+    "analyse": analyse,
+    "phase-diagram": phase_diagram,
+    "sgd": sgd,
+    "bench": bench,
+}
+for _name, _command in _COMMANDS.items():
     app.command(_name)(_command)
 
 

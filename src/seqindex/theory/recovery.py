@@ -169,7 +169,7 @@ class _Drift:
 def _step_variance(problem: Problem, direction: Array, points: int = 2**17) -> float:
     """Variance of the gradient of one sample along a direction of s, at s = 0 (relative error about 1e-2)."""
     length = problem.length
-    count = min(points, max(2**12, 2**24 // length))
+    count = min(points, max(2**12, 2**21 // length))
     normals = sobol_normals(2 * length, count, 2).reshape(-1, 2 * length)
     zstar, z = normals[:, :length], normals[:, length:] + problem.frame.injection
     c = problem.field_gradient(zstar, z)
