@@ -103,6 +103,20 @@ BAD = {
     "sgd --alignment-matrix B.txt": r"alignment_matrix must be row-stochastic, got row 1 with sum 1.5",
     "sgd --alignment-matrix C.txt": r"alignment-matrix must be a file of numbers, got 'C.txt' \(.*\)",
     "sgd --alignment-matrix A.txt --length 3": r"length must be 2, the size of alignment_matrix, got 3",
+    "sgd --student tied": r"student 'tied' needs a target with one label, got 4",
+    "sgd --student tide": r"student must be one of 'attention', 'tied', got 'tide'; did you mean 'tied'\?",
+    "sgd --target z1*z2": r"length must be given with target, got none",
+    "sgd --target z3 --length 2": r"target has fields z1 to z2 at length 2, got z3 at column 1, 'z3'",
+    "sgd --target z1 --length 2 --omega 0.3": r"omega goes with the positional-semantic target, got target 'z1'",
+    "sgd --target z1 --length 2 --activation relu": r"activation goes with student 'tied', got student 'attention'",
+    "sgd --target z1 --length 2 --weights 1,1": r"weights goes with student 'tied', got student 'attention'",
+    "sgd --target z1 --length 2 --student tied --scores linear": r"scores goes with student 'attention', got .*",
+    "sgd --target z1 --length 2 --student tied --activation gelu": r"activation must be one of relu, .*'gelu'.*",
+    "sgd --target z1 --length 2 --student tied --weights 1": r"weights must have shape \(2,\), got \(1,\)",
+    "sgd --target z1 --length 2 --student tied --weights 1,x": r"Invalid value: 'x' is not a number\.",
+    "sgd --target z1 --length 2 --reduction trce": r"reduction must be one of .*; did you mean 'trace'\?",
+    "sgd --encoding injected:1,2,3": r"encoding must have length 2 as the student, got 3",
+    "sgd --encoding injected:": r"Invalid value: '' is not a number\.",
     "sgd --out A.txt": r"out must be a folder that can be written to, got 'A.txt' \(.*\)",
     "phase-diagram --out A.txt/deeper": r"out must be a folder that can be written to, got .*",
     "phase-diagram --omega-max 1.5": r"omega-max must be in \[0, 1\], got 1.5",
@@ -183,6 +197,27 @@ def test_sgd_of_a_matrix(command, tmp_path):
         with xr.open_dataset(tmp_path / "results/sgd.nc", engine="h5netcdf") as saved:
             assert sx.Problem.from_attrs(saved.attrs).frame.directions == directions
             assert sx.Problem.from_attrs(saved.attrs).length == 3
+
+
+STUDENTS = {
+    "--student tied --activation He3 --weights 1,-2": sx.TiedNetwork(2, "He3", [1.0, -2.0]),
+    "--student tied --encoding opposite": sx.TiedNetwork(2, "relu", None, sx.OppositeEncoding()),
+    "--encoding none": sx.Attention(2, reduction="trace"),
+    "--encoding injected:1,-0.5 --reduction plain_trace --scores linear": sx.Attention(
+        2, sx.InjectedEncoding([1.0, -0.5]), "plain_trace", "linear"
+    ),
+}
+
+
+@pytest.mark.parametrize("line", STUDENTS)
+def test_sgd_of_an_expression(command, tmp_path, line):
+    code, _, err = command(f"sgd --target z1+He2(z2) --length 2 --seed 2 {line} {SMALL}")
+    assert (code, err) == (0, "")
+    problem = sx.Problem(sx.Target("z1+He2(z2)", length=2), STUDENTS[line])
+    runs = sx.sgd(problem, dim=100, learning_rate=0.5, steps=200, replicas=4, seed=2, records=5)
+    with xr.open_dataset(tmp_path / "results/sgd.nc", engine="h5netcdf") as saved:
+        assert sx.Problem.from_attrs(saved.attrs).to_attrs() == problem.to_attrs()
+        xr.testing.assert_identical(saved.load()["overlap"], runs["overlap"])
 
 
 def test_a_diverged_replica_is_counted_and_left_out(command, monkeypatch):

@@ -72,6 +72,11 @@ WORKERS = typer.Option("--workers", metavar="N", parser=whole, help="Number of t
 QUIET = typer.Option("--quiet", help="Show no progress.")
 
 
+def reals(text: str) -> list[float]:
+    """Numbers apart by commas."""
+    return [real(part) for part in text.split(",")]
+
+
 def table(header: list[str], rows: Iterable[Iterable[str]]) -> str:
     """Rows under a header, columns aligned, nothing cut.
 

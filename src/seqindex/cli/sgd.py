@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqindex.cli.console import OUT, QUIET, WORKERS, Halted, real, say, say_files, whole
+from seqindex.cli.console import OUT, QUIET, WORKERS, Halted, real, reals, say, say_files, whole
+from seqindex.cli.problem import ENCODINGS, STUDENTS, encoding_of, student_of, target_of
 
 if TYPE_CHECKING:
-    import numpy as np
     import xarray as xr
-    from numpy.typing import NDArray
 
-    from seqindex.model.encoding import Encoding
     from seqindex.model.problem import Problem
     from seqindex.sgd.start import Start
 
-_ENCODINGS = ("opposite", "none", "random", "sinusoidal")
 _STARTS = ("random", "orthogonal", "released", "overlaps")
 
 
@@ -41,18 +38,42 @@ def _simulation(kind: Callable[[str], object], shown: str, text: str, *names: st
 
 
 def sgd(
-    omega: Annotated[float, _target(real, "W", "Weight of the positional part, in [0, 1].")] = 0.67,
+    target: Annotated[
+        str | None,
+        _target(
+            str,
+            "EXPR",
+            "A link function such as 'z1*z2' or 'sum(He2(z))/sqrt(2)', instead of the positional-semantic one.",
+        ),
+    ] = None,
+    omega: Annotated[
+        float | None, _target(real, "W", "Weight of the positional part, in [0, 1]; 0.67 if not given.")
+    ] = None,
     alignment: Annotated[
         float | None, _target(real, "A", "a of the positional part, at length 2; 1 if not given.")
     ] = None,
     alignment_matrix: Annotated[
         Path | None, _target(Path, "FILE", "Instead of a: a row-stochastic L x L matrix, as text or .npy.")
     ] = None,
-    length: Annotated[int | None, _target(whole, "L", "Sequence length, where it is to be checked.")] = None,
-    encoding: Annotated[
-        str | None, _student(f"{_listed(_ENCODINGS)}; if not given, opposite at length 2 and random beyond.")
+    length: Annotated[int | None, _target(whole, "L", "Sequence length; needed with --target.")] = None,
+    student: Annotated[str, _student(f"{_listed(STUDENTS)}.")] = "attention",
+    activation: Annotated[
+        str | None,
+        _student("Of tied: relu, tanh, erf, sigmoid, softplus, square, He3, or an expression in u; relu if not given."),
     ] = None,
-    scores: Annotated[str, _student("softmax or linear.")] = "softmax",
+    weights: Annotated[str | None, _student("Of tied: weights of the positions, as 1,-1; ones if not given.")] = None,
+    reduction: Annotated[
+        str | None,
+        _student("Of attention: identity, trace or plain_trace; trace if not given and there is but one label."),
+    ] = None,
+    scores: Annotated[str | None, _student("Of attention: softmax or linear; softmax if not given.")] = None,
+    encoding: Annotated[
+        str | None,
+        _student(
+            f"{_listed((*ENCODINGS, 'injected:c1,c2,..'))}; if not given, none for tied, for attention opposite at "
+            "length 2 and random beyond."
+        ),
+    ] = None,
     loss: Annotated[str, _student("square (the paper), or norm, un-squared, as in its released runs.")] = "square",
     dim: Annotated[int, _simulation(whole, "D", "Dimension d, also as 1e9.")] = 1000,
     learning_rate: Annotated[float, _simulation(real, "RATE", "Learning rate; time is rate * step / d.")] = 0.5,
@@ -81,17 +102,21 @@ def sgd(
     out: Annotated[Path, OUT] = Path("results"),
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
-    """One-pass spherical SGD of attention on the positional-semantic target.
+    """One-pass spherical SGD of attention or a tied network, by default on the positional-semantic target.
 
     Writes sgd.nc, .png and .pdf, and prints where the runs ended. Ctrl-C keeps what was recorded.
 
-    Examples: seqindex sgd --omega 0.5; seqindex sgd --dim 1e6 --learning-rate 100 --start overlaps --m 0.1 --e 0.2.
+    Examples: seqindex sgd --omega 0.5; seqindex sgd --dim 1e6 --learning-rate 100 --start overlaps --m 0.1 --e 0.2;
+    seqindex sgd --target "sum(He2(z))/sqrt(2)" --length 10 --student tied --learning-rate 0.01.
     """
     from seqindex import storage
+    from seqindex.model.problem import Problem
     from seqindex.sgd.run import Interrupted
     from seqindex.sgd.run import sgd as simulate
 
-    problem = _problem(omega, alignment, alignment_matrix, length, encoding, scores, loss)
+    link = target_of(target, omega, alignment, alignment_matrix, length)
+    shifts = encoding_of(encoding, student, link.length)
+    problem = Problem(link, student_of(student, link, shifts, activation, weights, reduction, scores), loss)
     law = _start(problem, start, m, e)
     folder = storage.writable_folder(out)
     begin = time.perf_counter()
@@ -110,52 +135,6 @@ def sgd(
     say_files([path, *pictures])
 
 
-def _problem(
-    omega: float,
-    alignment: float | None,
-    matrix_file: Path | None,
-    length: int | None,
-    encoding: str | None,
-    scores: str,
-    loss: str,
-) -> Problem:
-    from seqindex.model.attention import Attention
-    from seqindex.model.problem import Problem
-    from seqindex.model.target import PositionalSemanticTarget
-
-    if matrix_file is None:
-        target = PositionalSemanticTarget(omega, alignment=1.0 if alignment is None else alignment, length=length)
-    else:
-        target = PositionalSemanticTarget(omega, alignment, _read_matrix(matrix_file), length)
-    return Problem(target, Attention(target.length, _encoding(encoding, target.length), scores=scores), loss)
-
-
-def _read_matrix(path: Path) -> NDArray[np.float64]:
-    import numpy as np
-
-    try:
-        if path.suffix == ".npy":
-            return np.asarray(np.load(path, allow_pickle=False))
-        return np.loadtxt(path, delimiter="," if "," in path.read_text(encoding="utf-8") else None, ndmin=2)
-    except (OSError, ValueError, EOFError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise ValueError(f"alignment-matrix must be a file of numbers, got {str(path)!r} ({reason})") from error
-
-
-def _encoding(name: str | None, length: int) -> Encoding | None:
-    from seqindex import check
-    from seqindex.model.encoding import OppositeEncoding, RandomEncoding, SinusoidalEncoding
-
-    if name is None:
-        name = "opposite" if length == 2 else "random"
-    name = check.choice("encoding", name, _ENCODINGS)
-    if name == "opposite":
-        return OppositeEncoding()
-    if name == "random":
-        return RandomEncoding(length)
-    return SinusoidalEncoding(length) if name == "sinusoidal" else None
-
-
 def _start(problem: Problem, name: str, m: float | None, e: str | None) -> Start:
     from seqindex import check
     from seqindex.sgd.start import Start
@@ -169,7 +148,7 @@ def _start(problem: Problem, name: str, m: float | None, e: str | None) -> Start
         raise ValueError("start 'overlaps' needs m, e or both, got neither; for m = e = 0 use start 'orthogonal'")
     if name == "overlaps":
         overlap = 0.0 if m is None else m
-        along = None if e is None else [real(part) for part in e.split(",")]
+        along = None if e is None else reals(e)
         problem.frame.state(overlap, along)  # refuses what does not fit
         return Start.overlaps(overlap, along)
     return Start.released(m) if name == "released" else Start.random() if name == "random" else Start.orthogonal()
