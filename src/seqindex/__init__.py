@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from seqindex.theory.escape import escape_order as escape_order
     from seqindex.theory.escape import flatness as flatness
     from seqindex.theory.exponents import sequence_information_exponent as sequence_information_exponent
+    from seqindex.theory.gain import predicted_gain as predicted_gain
     from seqindex.theory.phases import phase_diagram as phase_diagram
     from seqindex.theory.recovery import predicted_recovery as predicted_recovery
     from seqindex.theory.risk import PopulationRisk as PopulationRisk
@@ -55,6 +56,7 @@ _HOMES = {
     "escape_order": "seqindex.theory.escape",
     "flatness": "seqindex.theory.escape",
     "predicted_recovery": "seqindex.theory.recovery",
+    "predicted_gain": "seqindex.theory.gain",
     "sequence_information_exponent": "seqindex.theory.exponents",
     "phase_boundary": "seqindex.theory.boundaries",
     "phase_diagram": "seqindex.theory.phases",
