@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from seqindex import check
 
@@ -31,6 +30,8 @@ def sobol_normals(dimensions: int, points: int, scrambles: int = 16, seed: int =
         >>> x.shape, bool(np.abs((x**2).mean() - 1.0) < 1e-3)
         ((8, 512, 4), True)
     """
+    from scipy.stats import qmc  # scipy.stats takes most of a second to import
+
     dimensions = check.integer("dimensions", dimensions, 1, qmc.Sobol.MAXDIM)
     scrambles = check.integer("scrambles", scrambles, 2)
     log_size = max(1, int(np.log2(max(check.integer("points", points, 2) // scrambles, 1))))

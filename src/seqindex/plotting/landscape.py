@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
-from scipy.interpolate import griddata
 
 from seqindex.plotting.style import BLACK, POSITIONAL, SEMANTIC, VERMILLION, figure, styled
 
@@ -76,6 +75,8 @@ def draw_contours(axes: Any, data: xr.Dataset, flow: bool = False) -> None:
 
 
 def _draw_flow(axes: Any, data: xr.Dataset) -> None:
+    from scipy.interpolate import griddata  # slow to import, and needed for this alone
+
     x = np.linspace(-1.0, 1.0, 61)
     grid = np.stack(np.meshgrid(x, x), axis=-1)
     known = np.column_stack([data["risk_m"].values.ravel(), data["risk_e"].values.ravel()])

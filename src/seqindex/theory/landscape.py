@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from seqindex import check
 from seqindex.model.problem import Problem
-from seqindex.theory.critical import critical_points
 from seqindex.theory.risk import PopulationRisk
 
 Array = NDArray[np.float64]
@@ -91,6 +90,8 @@ def _axis(plane: ArrayLike | None, directions: int) -> Array:
 
 
 def _critical(risk: PopulationRisk, axis: Array) -> xr.Dataset:
+    from seqindex.theory.critical import critical_points  # with SciPy's optimizers, which import slowly
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # for a picture a search that may have missed some will do
         found = critical_points(risk)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
-from types import SimpleNamespace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,7 @@ class LineRisk:
 
     def _coefficients(self, target: Any) -> tuple[Array, Array, bool]:
         """g_j, their errors, and whether there are no more."""
-        series = HermiteSeries(target, _ORDER)
+        series = _series(target)
         order = min(series.degree, 150) if series.exact else _ORDER
         values, errors = series.taylor(self.directions[0], order)
         roots = np.sqrt([float(math.factorial(j)) for j in range(order + 1)])
@@ -128,13 +127,13 @@ class LineRisk:
 
     def mean_square_gradient(self, m: Array, shifts: Array) -> Array:
         """V = E |c|^2, shape (N,)."""
-        if self._squared is None and np.any(m != 0.0):
+        if np.any(m != 0.0) and self._squared is None:
             return self._sampled.mean_square_gradient(m, shifts)
         return self._noise(self._grids[0], m, self._means(shifts))
 
     def mean_square_gradient_error(self, m: Array, shifts: Array) -> Array:
         """Its absolute error, shape (N,)."""
-        if self._squared is None and np.any(m != 0.0):
+        if np.any(m != 0.0) and self._squared is None:
             return self._sampled.mean_square_gradient_error(m, shifts)
         t = self._means(shifts)
         values, others = (self._noise(grid, m, t) for grid in self._grids)
@@ -180,7 +179,9 @@ class LineRisk:
 
     def _noise(self, grid: _Grid, m: Array, t: Array) -> Array:
         g = self._target[0]
-        squared = np.array([self._square[0]]) if self._squared is None else self._squared
+        only_mean = not np.any(m != 0.0) or self._squared is None
+        squared = np.array([self._square[0]]) if only_mean else self._squared
+        assert squared is not None
         result = np.empty(len(m))
         for index, (overlap, mean) in enumerate(zip(m, t, strict=True)):
             linear = grid.coefficients("fss", mean, len(g) - 1)
@@ -214,26 +215,32 @@ class LineRisk:
         return np.asarray(np.einsum("ai,nab,bj->nij", chain, local, chain, optimize=True)) if order == 2 else local
 
 
+@lru_cache(maxsize=16)
+def _series(target: Any) -> HermiteSeries:
+    """Series of a target, by identity: the risk, the orders and the predictions of one problem all ask for it."""
+    return HermiteSeries(target, _ORDER)
+
+
+@lru_cache(maxsize=16)
 def squared_target(target: Any) -> Any:
     """g_i g_i of every output, as a target for ``HermiteSeries``."""
     if getattr(target, "expression", None) is not None:
         trees = tuple(sympy.expand(tree**2) for tree in target.expression)
-        return SimpleNamespace(length=target.length, expression=trees)
-    square: Any = _Squared(target)
-    return square
+        return _Squared(target, trees)
+    return _Squared(target, None)
 
 
 class _Squared:
-    expression = None
-
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: Any, trees: tuple[sympy.Expr, ...] | None) -> None:
         self.length = target.length
+        self.expression = trees
         self._target = target
 
     def __call__(self, z: Array) -> Array:
         return np.asarray(self._target(z)) ** 2
 
 
+@lru_cache(maxsize=16)
 def second_moment(target: Any, points: int = 2**18) -> tuple[float, float]:
     """E |g|^2 and its absolute error: exact for polynomials, by quadrature or Sobol points otherwise.
 
