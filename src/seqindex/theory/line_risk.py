@@ -72,7 +72,8 @@ class LineRisk:
         reach += abs(self._offset)
         self._grids = [self._grid(width, count, _EXTENT + reach) for width, count in _PANELS]
         self._target = self._coefficients(problem.target)
-        self._square = second_moment(problem.target)
+        target: Any = problem.target
+        self._square: tuple[float, float] = second_moment(target)
 
     def _grid(self, width: float, count: int, extent: float) -> _Grid:
         half = math.ceil(extent / width)
@@ -195,8 +196,9 @@ class LineRisk:
     @cached_property
     def _squared(self) -> Array | None:
         """Coefficients of g^2, where they can be had."""
+        target: Any = self.problem.target
         try:
-            values, _, _ = self._coefficients(squared_target(self.problem.target))
+            values, _, _ = self._coefficients(squared_target(target))
         except ValueError:
             return None
         return values
