@@ -11,7 +11,7 @@ from seqindex.sgd.explicit import ExplicitEngine
 from seqindex.sgd.random import fill_chi_square, fill_normals
 from seqindex.sgd.reduced import ReducedEngine
 
-DEGREES = 11
+DEGREES = 12
 """Place of the degrees of freedom among a reduced engine's constants."""
 
 
@@ -104,12 +104,14 @@ def drawn_in_full(problem, dim, rate, batch, steps, s, nu, rng):
 def one_step_with_the_same_noise(problem, dim, rate, batch, s, nu, words):
     """One step of at most WIDTH replicas from the numbers that the kernel draws; the geometry in matrices."""
     length, rank = problem.length, problem.frame.rank
+    mixing = problem.student.combinations
+    count = len(mixing)
     words = words.copy()
     samples = []
     for _ in range(batch):
-        normals = np.empty((2 * length, WIDTH))
+        normals = np.empty((length + count + (length + count) % 2, WIDTH))
         fill_normals(words, normals)
-        samples.append((normals[:length], normals[length:]))
+        samples.append((normals[:length], normals[length : length + count]))
     final = np.empty((rank + rank % 2, WIDTH))
     fill_normals(words, final)
     chi = np.empty(WIDTH)
@@ -124,10 +126,11 @@ def one_step_with_the_same_noise(problem, dim, rate, batch, s, nu, words):
         reflection = np.eye(rank) - 2.0 * np.outer(mirror, mirror) / (mirror @ mirror)
         target_part, pull, shift, square = 0.0, 0.0, np.zeros(rank), 0.0
         for g, k in samples:
-            z = s[0, i] * g[:, i] + q * k[:, i] + problem.frame.offsets(s[:, i])
+            # Any k with V k = the normals drawn will do.
+            z = s[0, i] * g[:, i] + q * mixing.T @ k[:, i] + problem.frame.offsets(s[:, i])
             c = problem.field_gradient(g[:, i], z)
             target_part += g[:, i] @ c / batch
-            pull += k[:, i] @ c / batch
+            pull += k[:, i] @ mixing @ c / batch
             shift += problem.frame.positions.T @ c / batch
             square += c @ c / batch**2
         eta = np.concatenate([[0.0], final[: rank - 1, i]])
@@ -146,7 +149,8 @@ def rate_of(problem, dim, kick, state=None):
     zstar, k = rng.standard_normal((2, 4000, problem.length))
     z = s[0] * zstar + math.sqrt(1.0 - s[0] ** 2) * k + problem.frame.offsets(s)
     c = problem.field_gradient(zstar, z)
-    return kick * math.sqrt(dim) / float(np.sqrt(np.median((c * c).sum(1))))
+    squares = (c * c).sum(1)
+    return kick * math.sqrt(dim) / float(np.sqrt(np.median(squares[squares > 0.0])))  # relu leaves w in half of all
 
 
 def positional_semantic(length, encoding=None, loss="square", omega=0.6, **keywords):
@@ -162,3 +166,8 @@ ONE_LABEL = {length: sx.Target(link, length) for length in (2, 3, 5)}
 
 def one_label(length, encoding, loss, reduction, scores="softmax"):
     return sx.Problem(ONE_LABEL[length], sx.Attention(length, encoding, reduction, scores), loss)
+
+
+def tied(length, activation, weights=None, encoding=None, loss="square"):
+    target = sx.Target(f"tanh(z1*z{min(2, length)}) + 0.5*z{length}", length)
+    return sx.Problem(target, sx.TiedNetwork(length, activation, weights, encoding), loss)

@@ -88,6 +88,10 @@ def test_every_student(kind, length):
     close(f, student(z.T).T)
     close(c, student.pull_back(z.T, r.T).T)
     close(np.einsum("nkl,kn->ln", student.jacobian(z.T), r), student.pull_back(z.T, r.T).T)
+    combinations, core = student.combinations, student.core
+    close(combinations @ combinations.T, np.eye(core.length))
+    close(core(z.T @ combinations.T), student(z.T))
+    close(core.pull_back(z.T @ combinations.T, r.T) @ combinations, student.pull_back(z.T, r.T))
 
 
 @pytest.mark.parametrize("length", LENGTHS)

@@ -19,6 +19,9 @@ CASES = {
     "tilted": (chains.positional_semantic(5, TILTED, "norm"), 4),
     "linear": (chains.one_label(3, sx.RandomEncoding(3), "square", "plain_trace", "linear"), 30),
     "projection": (chains.one_label(2, SKEWED, "norm", sx.Projection([1, 2], [3, -1])), 10**9),
+    "tied": (chains.tied(7, "relu"), 5),
+    "tied, weights, encoding": (chains.tied(2, "tanh", [1.5, -0.4], SKEWED), 6),
+    "tied, length 1": (chains.tied(1, "relu", [-2.0], sx.InjectedEncoding([0.3])), 10**6),
     "length 1": (sx.Problem(sx.Target(lambda z: z[..., 0] ** 2, 1), sx.Attention(1, scores="linear")), 9),
 }
 
@@ -40,7 +43,7 @@ def test_one_step_from_the_same_noise(case, batch):
     np.testing.assert_allclose(engine._nu, wanted_nu, rtol=0, atol=2e-12)
 
 
-@pytest.mark.parametrize("case", ["opposite", "norm", "skewed trace", "tilted", "linear"])
+@pytest.mark.parametrize("case", ["opposite", "norm", "skewed trace", "tilted", "linear", "tied, weights, encoding"])
 def test_law_of_the_chain_drawn_in_full(case):
     """False alarms: 1e-5 a statistic."""
     problem, dim = CASES[case]

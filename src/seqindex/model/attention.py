@@ -228,9 +228,10 @@ class Attention:
         """The identity matrix, (L, L): the outputs depend on every field."""
         return np.eye(self.length)
 
-    def of_combinations(self, x: Array) -> Array:
-        """Outputs of x = V z with V = ``combinations``: those of the fields."""
-        return self(x)
+    @property
+    def core(self) -> Attention:
+        """This student."""
+        return self
 
     def __call__(self, z: Array) -> Array:
         """Outputs of fields, shape (..., L) -> (..., k).

@@ -68,11 +68,12 @@ class StudentLike(Protocol):
 
     @property
     def combinations(self) -> Array:
-        """V, shape (p, L): the outputs depend on the fields through V z only."""
+        """V, shape (p, L), with orthonormal rows: the outputs depend on the fields through V z only."""
         ...
 
-    def of_combinations(self, x: Array) -> Array:
-        """Outputs of x = V z, shape (..., p) -> (..., k)."""
+    @property
+    def core(self) -> StudentLike:
+        """The student of length p that sees V z: its outputs at V z are those of this student at z."""
         ...
 
     def __call__(self, z: Array) -> Array:
@@ -93,7 +94,7 @@ class StudentLike(Protocol):
 
 
 _TARGET_MEMBERS = ("length", "outputs", "kernel", "spec", "__call__")
-_STUDENT_MEMBERS = (*_TARGET_MEMBERS, "frame", "pull_back", "jacobian", "combinations", "of_combinations")
+_STUDENT_MEMBERS = (*_TARGET_MEMBERS, "frame", "pull_back", "jacobian", "combinations", "core")
 _EXAMPLES = {"target": "PositionalSemanticTarget(0.5, alignment=1.0)", "student": "Attention(length=2)"}
 
 TARGETS: dict[str, Any] = {"PositionalSemanticTarget": PositionalSemanticTarget, "Target": Target}
@@ -162,18 +163,21 @@ class Problem:
         """Basis of span(w*, P)."""
         return self.student.frame
 
-    @property
-    def block_functions(self) -> tuple[Any, ...]:
-        """What both simulations call, in the order of the first eight arguments of their ``advance``."""
-        target, student = self.target.kernel, self.student.kernel
+    def block_functions(self, student: StudentLike) -> tuple[Any, ...]:
+        """What a simulation calls, in the order of the first eight arguments of its ``advance``.
+
+        Args:
+            student: that of the problem, or its core.
+        """
+        target, kernel = self.target.kernel, student.kernel
         return (
             target.function,
             target.parameters,
             self.target.outputs,
-            student.forward,
-            student.backward,
-            student.parameters,
-            student.work_rows,
+            kernel.forward,
+            kernel.backward,
+            kernel.parameters,
+            kernel.work_rows,
             blocks.compiled(self.loss.kernel, blocks.LOSS),
         )
 

@@ -109,12 +109,13 @@ class TiedNetwork:
 
     @property
     def combinations(self) -> Array:
-        """a / sqrt(L), shape (1, L): the output depends on u alone."""
-        return self._scaled[None].copy()
+        """a / |a|, shape (1, L): the output depends on u alone."""
+        return self._scaled[None] / np.linalg.norm(self._scaled)
 
-    def of_combinations(self, x: ArrayLike) -> Array:
-        """Outputs of x = u, shape (..., 1) -> (..., 1)."""
-        return self.activation(check.fields("x", x, 1))
+    @property
+    def core(self) -> TiedNetwork:
+        """sigma(|a| x / sqrt(L)) of one token x."""
+        return TiedNetwork(1, self.activation, [np.linalg.norm(self._scaled)])
 
     def __call__(self, z: ArrayLike) -> Array:
         """Outputs of fields, shape (..., L) -> (..., 1).

@@ -161,7 +161,7 @@ class ExplicitEngine:
             self._words[replica] = streams(seed, replica, TOKENS, lanes=WIDTH)
         self._dim = dim
         self._constants = (
-            *problem.block_functions,
+            *problem.block_functions(problem.student),
             wstar,
             encoding,
             np.array(frame.injection),

@@ -12,6 +12,9 @@ with the unit vector u = (nu, s_2, ..., s_R) / q,
 
 and the rest of the gradient, orthogonal to all of these, has squared norm |c|^2 chi^2_{d-R-1}.  In a mini-batch c's are
 independent given their fields, so their sums need one eta and one chi-square.
+
+A student that sees p < L combinations V z alone, with orthonormal rows in V, has c = V^T (d loss / d (V z)).  All this
+then holds with V z, V z*, V k, V Q and V injection in place of z, g, k, Q and the injection, and V k is p new normals.
 """
 
 from __future__ import annotations
@@ -31,14 +34,27 @@ STEPS = types.int64[::1]
 
 
 @njit(**OPTIONS)
-def _fields(positions, injection, s, normals, q, z):  # type: ignore[no-untyped-def]
+def _combine(mixing, normals, xstar):  # type: ignore[no-untyped-def]
+    """V z*, row by row; nothing where there are no rows."""
+    wide_vectors()
+    for i in range(mixing.shape[0]):
+        for lane in range(WIDTH):
+            xstar[i * WIDTH + lane] = 0.0
+        for position in range(mixing.shape[1]):
+            weight = mixing[i, position]
+            for lane in range(WIDTH):
+                xstar[i * WIDTH + lane] += weight * normals[position * WIDTH + lane]
+
+
+@njit(**OPTIONS)
+def _fields(positions, injection, s, xstar, k, q, z):  # type: ignore[no-untyped-def]
     """z_l = s_1 g_l + q k_l + (Q s)_l + injection_l."""
     wide_vectors()
     length = positions.shape[0]
     for position in range(length):
         row = position * WIDTH
         for lane in range(WIDTH):
-            z[row + lane] = s[lane] * normals[row + lane] + q[lane] * normals[length * WIDTH + row + lane]
+            z[row + lane] = s[lane] * xstar[row + lane] + q[lane] * k[row + lane]
         for j in range(positions.shape[1]):
             value = positions[position, j]
             if value != 0.0:
@@ -51,7 +67,7 @@ def _fields(positions, injection, s, normals, q, z):  # type: ignore[no-untyped-
 
 
 @njit(**OPTIONS)
-def _collect(positions, normals, c, sums):  # type: ignore[no-untyped-def]
+def _collect(positions, xstar, k, c, sums):  # type: ignore[no-untyped-def]
     """Add one sample's z*.c, k.c, |c|^2 and Q^T c to the rows of ``sums``."""
     wide_vectors()
     length = positions.shape[0]
@@ -59,8 +75,8 @@ def _collect(positions, normals, c, sums):  # type: ignore[no-untyped-def]
         row = position * WIDTH
         for lane in range(WIDTH):
             value = c[row + lane]
-            sums[lane] += normals[row + lane] * value
-            sums[WIDTH + lane] += normals[length * WIDTH + row + lane] * value
+            sums[lane] += xstar[row + lane] * value
+            sums[WIDTH + lane] += k[row + lane] * value
             sums[2 * WIDTH + lane] += value * value
         for j in range(positions.shape[1]):
             weight = positions[position, j]
@@ -147,14 +163,14 @@ def _watch(work, diverged, step):  # type: ignore[no-untyped-def]
     types.void(
         types.FunctionType(blocks.TARGET), ROW, types.int64,
         types.FunctionType(blocks.FORWARD), types.FunctionType(blocks.BACKWARD), ROW, types.int64,
-        types.FunctionType(blocks.LOSS), ROWS, ROW, types.float64, types.float64, types.int64,
+        types.FunctionType(blocks.LOSS), ROWS, ROWS, ROW, types.float64, types.float64, types.int64,
         ROWS, ROW, WORDS, STEPS, types.int64, types.int64,
     ),
     **OPTIONS,
 )  # fmt: skip
 def advance(  # type: ignore[no-untyped-def]
     target, target_parameters, outputs, forward, backward, student_parameters, work_rows, loss,
-    positions, injection, delta, degrees, batch, s, nu, words, diverged, first, steps,
+    mixing, positions, injection, delta, degrees, batch, s, nu, words, diverged, first, steps,
 ):  # fmt: skip
     """Make ``steps`` steps of one block of WIDTH replicas in place.
 
@@ -162,13 +178,14 @@ def advance(  # type: ignore[no-untyped-def]
         target: block function, with its ``target_parameters`` and its number of ``outputs``.
         target_parameters: see there.
         outputs: see there.
-        forward: block function of the student, with ``student_parameters`` and ``work_rows`` rows of scratch.
+        forward: block function of the student's core, with ``student_parameters`` and ``work_rows`` rows of scratch.
         backward: see there.
         student_parameters: see there.
         work_rows: see there.
         loss: block function.
-        positions: Q, (L, R).
-        injection: constant shifts of the fields, (L,).
+        mixing: V, (p, L), or (0, L) where the student sees the fields themselves and p = L.
+        positions: V Q, (p, R).
+        injection: V times the constant shifts of the fields, (p,).
         delta: learning rate over dimension.
         degrees: degrees of freedom d - R - 1 of the chi-square.
         batch: mini-batch size.
@@ -180,11 +197,12 @@ def advance(  # type: ignore[no-untyped-def]
         steps: number of steps to make.
     """
     wide_vectors()
-    length, rank = positions.shape
-    normals = np.empty((2 * length, WIDTH))
+    count, rank = positions.shape
+    length = mixing.shape[1]
+    normals = np.empty((length + count + (length + count) % 2, WIDTH))
     final = np.empty((rank + rank % 2, WIDTH))  # R - 1 normals eta, one for the chi-square, made even
-    z = np.empty((length, WIDTH))
-    c = np.empty((length, WIDTH))
+    z = np.empty((count, WIDTH))
+    c = np.empty((count, WIDTH))
     y = np.empty((outputs, WIDTH))
     f = np.empty((outputs, WIDTH))
     r = np.empty((outputs, WIDTH))
@@ -194,17 +212,20 @@ def advance(  # type: ignore[no-untyped-def]
     work = np.empty(5 * WIDTH)
     s_flat = flat(s)
     zstar = normals[:length]
+    own = normals[length:]
+    xstar = np.empty((count, WIDTH)) if mixing.shape[0] > 0 else zstar
     for step in range(first + 1, first + steps + 1):
         _radius(s_flat, nu, rank, work)
         sums[:] = 0.0
         for _ in range(batch):
             fill_normals(words, normals)
-            _fields(positions, injection, s_flat, flat(normals), work, flat(z))
+            _combine(mixing, flat(zstar), flat(xstar))
+            _fields(positions, injection, s_flat, flat(xstar), flat(own), work, flat(z))
             target(zstar, target_parameters, y)
             forward(z, student_parameters, student_work, f)
             loss(y, f, r)
             backward(z, student_parameters, student_work, r, c)
-            _collect(positions, flat(normals), flat(c), sums)
+            _collect(positions, flat(xstar), flat(own), flat(c), sums)
         fill_normals(words, final)
         fill_chi_square(words, degrees, final[rank - 1], chi)
         # With the mean over the batch every sum carries 1 / batch, and |c|^2 its square through ``scale``.
@@ -235,11 +256,13 @@ class ReducedEngine:
         nu: NDArray[np.float64],
         seed: int,
     ) -> None:
-        frame = problem.frame
+        frame, mixing = problem.frame, np.array(problem.student.combinations, order="C")
+        own = np.array_equal(mixing, np.eye(problem.length))
         self._constants = (
-            *problem.block_functions,
-            np.array(frame.positions, order="C"),
-            np.array(frame.injection),
+            *problem.block_functions(problem.student.core),
+            mixing[:0] if own else mixing,
+            np.ascontiguousarray(mixing @ frame.positions),
+            mixing @ frame.injection,
             learning_rate / dim,
             float(dim - frame.rank - 1),
             batch,
