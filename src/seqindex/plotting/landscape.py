@@ -13,6 +13,7 @@ from matplotlib.patches import Circle
 from seqindex.plotting.style import BLACK, POSITIONAL, SEMANTIC, VERMILLION, figure, styled
 
 _MARKERS = {"minimum": "o", "saddle": "X", "maximum": "^"}
+_DESCENT = "steepest descent at 0"
 _E = "overlap with the encoding, e"
 _M = "overlap with the target, m"
 
@@ -34,13 +35,14 @@ def draw_landscape(data: xr.Dataset) -> Figure:
     return drawing
 
 
-def draw_contours(axes: Any, data: xr.Dataset, flow: bool = False) -> None:
+def draw_contours(axes: Any, data: xr.Dataset, flow: bool = False, legend: bool = True) -> None:
     """Contours of the risk, its critical points, the steepest direction at the origin, and trajectories if any.
 
     Args:
         axes: Matplotlib axes.
         data: of ``theory.landscape.landscape``; optionally "trajectory_m", "trajectory_e" over (run, record).
         flow: whether to draw lines of the gradient flow on the sphere.
+        legend: whether to explain the marks below the axes.
     """
     m, e, risk = (data[name].values for name in ("risk_m", "risk_e", "risk"))
     filled = axes.contourf(m, e, risk, levels=24, cmap="viridis")
@@ -62,14 +64,14 @@ def draw_contours(axes: Any, data: xr.Dataset, flow: bool = False) -> None:
         if some is not None:
             axes.plot(some["critical_m"], some["critical_e"], marker, linestyle="none", label=kind, **dot)
     x, y = (0.45 * float(data[name][0]) for name in ("direction_m", "direction_e"))
-    if float(data["curvatures"][0]) < 0.0:
+    if float(data["curvatures"][0]) < -1e-9 * size:
         for sign in (1.0, -1.0):
             arrow = {"arrowstyle": "-|>", "color": VERMILLION, "linewidth": 2.2, "mutation_scale": 14}
             axes.annotate("", (sign * x, sign * y), (0.0, 0.0), arrowprops=arrow, zorder=6)
-        axes.plot([], [], color=VERMILLION, linewidth=2.2, label="steepest descent at 0")
+        axes.plot([], [], color=VERMILLION, linewidth=2.2, label=_DESCENT)
     axes.add_patch(Circle((0.0, 0.0), 1.0, fill=False, linewidth=0.8))
     axes.set(xlabel=_M, ylabel=_E, xlim=(-1.08, 1.08), ylim=(-1.08, 1.08), aspect="equal")
-    if axes.get_legend_handles_labels()[0]:
+    if legend and axes.get_legend_handles_labels()[0]:
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14), "ncols": 3}
         axes.legend(facecolor="0.55", frameon=True, labelcolor="white", **place)
 
@@ -85,6 +87,14 @@ def _draw_flow(axes: Any, data: xr.Dataset) -> None:
     outside = (grid**2).sum(-1) > 1.0
     u, v = np.ma.masked_where(outside | np.isnan(u), u), np.ma.masked_where(outside | np.isnan(v), v)
     axes.streamplot(x, x, u, v, color=(1.0, 1.0, 1.0, 0.55), linewidth=0.6, density=1.1, arrowsize=0.7)
+
+
+def share_legend(drawing: Figure) -> None:
+    """One legend below all axes for the marks of ``draw_contours``."""
+    found = [pair for axes in drawing.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    marks = {label: handle for handle, label in found if label in (*_MARKERS, _DESCENT)}
+    box = {"facecolor": "0.55", "frameon": True, "labelcolor": "white"}
+    drawing.legend(marks.values(), marks.keys(), loc="outside lower center", ncols=len(marks), **box)
 
 
 def draw_sections(axes: Any, data: xr.Dataset) -> None:

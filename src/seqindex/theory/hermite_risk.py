@@ -105,7 +105,9 @@ class MehlerSum:
         return self._fine.target.energy
 
     def _series(self, shift: Array, order: int, derivatives: int, coarse: bool = False) -> Series:
-        key = (shift.tobytes(), order, derivatives, coarse)
+        # One that was made for higher derivatives serves as well.
+        keys = [(shift.tobytes(), order, more, coarse) for more in range(derivatives, 3)]
+        key = next((key for key in keys if key in self._cache), keys[0])
         if key not in self._cache:
             self._cache[key] = (self._coarse if coarse else self._fine).series(shift, order, derivatives)
             if len(self._cache) > CACHE:

@@ -54,6 +54,7 @@ def landscape(problem: Problem, plane: ArrayLike | None = None, points: int = 61
     where: Any = None if directions == 0 else e * axis[0] if directions == 1 else s
     gradient = risk.gradient(m, where)
     state = np.concatenate([m[..., None], s], axis=-1)
+    values = risk(m, where)  # after the gradient, whose integrals serve here too
     flow = -(gradient - state * (state * gradient).sum(-1, keepdims=True))
     ends = np.array([0.0, 0.7, 1.0])
     hessian = risk.hessian(0.0, None if directions == 0 else 0.0 if directions == 1 else 0.0 * axis)
@@ -61,7 +62,7 @@ def landscape(problem: Problem, plane: ArrayLike | None = None, points: int = 61
     grid = ("row", "column")
     data = xr.Dataset(
         {
-            "risk": (grid, risk(m, where), {"long_name": "population risk"}),
+            "risk": (grid, values, {"long_name": "population risk"}),
             "risk_m": (grid, m),
             "risk_e": (grid, e),
             "flow_m": (grid, flow[..., 0]),

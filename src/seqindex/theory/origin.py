@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -67,6 +68,7 @@ class Expanded(Protocol):
         ...
 
 
+@lru_cache(maxsize=32)
 def taylor_series(problem: Problem, order: int = 8) -> TaylorSeries:
     """Taylor series of the risk in s = (m, e) at 0.
 
