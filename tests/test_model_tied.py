@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import special
+from scipy import special, stats
 
 import seqindex as sx
 from seqindex.gaussian.simd import WIDTH
@@ -131,6 +131,25 @@ def test_one_combination():
     student = sx.TiedNetwork(5, "tanh", [1, -1, 1, 2, 3])
     np.testing.assert_allclose(student.combinations, [[0.25, -0.25, 0.25, 0.5, 0.75]])
     assert student.core([1.0]).item() == pytest.approx(np.tanh(4.0 / np.sqrt(5.0)))
+
+
+def test_random_weights_are_uniform_on_their_sphere():
+    weights = np.array([sx.random_weights(4, seed) for seed in range(2000)])
+    np.testing.assert_allclose((weights**2).sum(1), 4.0, rtol=1e-14)
+    np.testing.assert_array_equal(weights[3], sx.random_weights(4, 3))
+    for column in weights.T:  # four tests: 1e-4 false alarms
+        assert stats.kstest((column / 2.0 + 1.0) / 2.0, stats.beta(1.5, 1.5).cdf).pvalue > 2.5e-5
+    with pytest.raises(ValueError, match=r"^length must be at least 1, got 0$"):
+        sx.random_weights(0)
+    with pytest.raises(ValueError, match=r"^seed must be at least 0, got -1$"):
+        sx.random_weights(3, -1)
+
+
+def test_random_weights_see_a_difference():
+    a = sx.random_weights(2, 5)
+    problem = sx.Problem(sx.Target("z1 - z2", length=2), sx.TiedNetwork(2, "relu", a))
+    slope = sx.PopulationRisk(problem).gradient(0.0).item()
+    assert slope == pytest.approx(-(a[0] - a[1]) / np.sqrt(2.0), abs=1e-10)
 
 
 def test_large_fields_stay_in_their_lane():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seqindex.model.reduction import Reduction as Reduction
     from seqindex.model.target import PositionalSemanticTarget as PositionalSemanticTarget
     from seqindex.model.tied import TiedNetwork as TiedNetwork
+    from seqindex.model.tied import random_weights as random_weights
     from seqindex.order import Order as Order
     from seqindex.outcome import Outcome as Outcome
     from seqindex.sgd.run import Interrupted as Interrupted
@@ -49,6 +50,7 @@ _HOMES = {
     "PositionalSemanticTarget": "seqindex.model.target",
     "Target": "seqindex.model.link",
     "TiedNetwork": "seqindex.model.tied",
+    "random_weights": "seqindex.model.tied",
     "Order": "seqindex.order",
     "Outcome": "seqindex.outcome",
     "PopulationRisk": "seqindex.theory.risk",

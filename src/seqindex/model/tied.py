@@ -62,14 +62,37 @@ def _backward(z, parameters, work, r, c):  # type: ignore[no-untyped-def]
             c[position * WIDTH + lane] = weight * slope[lane] * r[lane]
 
 
+def random_weights(length: int, seed: int = 0) -> Array:
+    """Weights a for a ``TiedNetwork``, shape (L,): uniform on the sphere |a|^2 = L, so that u keeps the variance 1.
+
+    Where a target has a Hermite tensor C_k(g) at all, <C_k(g), a x ... x a> is not zero with probability one.
+
+    Args:
+        length: sequence length L.
+        seed: a non-negative integer; the same one gives the same weights.
+
+    Raises:
+        TypeError: an argument that is no integer.
+        ValueError: a length below 1, or a negative seed.
+
+    Example:
+        >>> a = random_weights(5, seed=1)
+        >>> a.shape, float(round(a @ a, 12))
+        ((5,), 5.0)
+    """
+    length = check.integer("length", length, 1)
+    a = np.random.default_rng(check.integer("seed", seed, 0)).standard_normal(length)
+    return np.asarray(a * math.sqrt(length / (a @ a)))
+
+
 class TiedNetwork:
     """f(X) = sigma(u), u = L^{-1/2} sum_l a_l z_l, z_l = (x_l + P_l / sqrt(d)).w, one output (the paper, section 3).
 
     Args:
         length: sequence length L.
         activation: sigma, a name such as "relu" or an expression in u; see ``Activation``.
-        weights: a, shape (L,); None for ones, as in the paper.  Unequal weights are the cure that the paper proposes
-            for targets of which the plain network sees nothing, such as z1 - z2.
+        weights: a, shape (L,); None for ones, as in the paper.  Unequal weights, such as ``random_weights(L)``, are
+            the cure that the paper proposes for targets of which the plain network sees nothing, such as z1 - z2.
         encoding: positional encoding; None for none.
 
     Raises:
