@@ -67,7 +67,11 @@ def line_coefficients(function: Callable[[Array], Array], order: int) -> Coeffic
         first, second = _integrals(function, left, middle, order), _integrals(function, middle, right, order)
         change = np.abs(first + second - whole)
         scale = np.concatenate([np.repeat(norm[:, None], order + 1, 1), norm[:, None] ** 2], axis=1)
-        good = (change <= _TOLERANCE * scale[..., None]).all((0, 1)) | (middle <= left) | (middle >= right)
+        good = (change <= _TOLERANCE * scale[..., None]).all((0, 1))
+        # Panels between neighbouring floats cannot be halved: all that they hold is in doubt.
+        last = (right - left <= 4.0 * np.spacing(np.maximum(np.abs(left), np.abs(right)))) & ~good
+        change[..., last] = np.abs(first + second)[..., last]
+        good |= last
         if depth == _DEPTH:
             good[:] = True
         total += (first + second)[..., good].sum(-1)

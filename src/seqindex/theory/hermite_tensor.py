@@ -29,7 +29,7 @@ class Decomposition:
     """C = sum_i weights_i q_i^{(x) k} with orthonormal q_i.
 
     Attributes:
-        weights: (n,), by decreasing size.
+        weights: (n,), by decreasing size; positive where k is odd.
         vectors: (n, L), one q_i a row.
         residual: norm of what is left, relative to that of C.
     """
@@ -191,6 +191,9 @@ class HermiteTensor:
         residual = math.sqrt(max(square - math.fsum(all_weights**2), 0.0) / square)
         if self.order > 2 and residual > ODECO_TOLERANCE:
             return None
+        if self.order % 2:  # a vector and its weight may both change their sign
+            all_vectors = all_vectors * np.where(all_weights < 0.0, -1.0, 1.0)[:, None]
+            all_weights = np.abs(all_weights)
         kept = np.abs(all_weights) > ODECO_TOLERANCE * np.abs(all_weights).max()
         ranks = np.argsort(-np.abs(all_weights[kept]), kind="stable")
         return Decomposition(all_weights[kept][ranks], all_vectors[kept][ranks], residual)

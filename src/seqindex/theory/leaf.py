@@ -72,7 +72,8 @@ def callable_factors(function: Callable[[Array], Array], length: int, order: int
         ValueError: a function that is not finite at a node or has no finite square mean.
     """
     positions = range(1, length + 1)
-    outputs = function(np.zeros((1, length))).shape[-1]
+    with np.errstate(all="ignore"):
+        outputs = function(np.full((1, length), 0.5)).shape[-1]
     try:
         if length > VARIABLES:
             samples = Samples(positions, function)

@@ -44,10 +44,11 @@ class Samples:
         flat = self.points.reshape(-1, n)
         self.values = finite_values(lambda z: function(z).T, flat).reshape(-1, *self.points.shape[:2])
         probe = flat[:256]
-        labels = function(probe)
-        self.parity = _parity(labels, function(-probe))
         flips = np.where(np.eye(n, dtype=bool), -1.0, 1.0)
-        self.parities = np.array([_parity(labels, function(probe * flip)) for flip in flips])
+        with np.errstate(all="ignore"):
+            labels = function(probe)
+            self.parity = _parity(labels, function(-probe))
+            self.parities = np.array([_parity(labels, function(probe * flip)) for flip in flips])
 
 
 def _parity(labels: Array, mirrored: Array) -> Array:
