@@ -8,13 +8,16 @@ import pytest
 import xarray as xr
 from scipy.stats import binomtest, norm
 
-from seqindex.paper import fig4, fig5, fig12, fig13, jobs, reproduce, transition
+from seqindex.paper import fig1, fig2, fig4, fig5, fig6, fig12, fig13, jobs, panels, reproduce, transition
 from seqindex.paper.claim import Claim, markdown_table, verdict_of
 from seqindex.paper.figures import FIGURES
 from seqindex.sgd.start import Start
 from seqindex.sgd.stop import Near
 
 TINY = {
+    "fig1": fig1.Scale(points=9, critical=False),
+    "fig2": fig2.Scale(points=9, critical=False, dim=100, steps=2000),
+    "fig6": fig6.Scale(points=9, time=0.2),
     "fig4": fig4.Scale(points=9, checks=1),
     "fig5": fig5.Scale(15, (7, 16, 24), ((), ()), 8),
     "fig12": fig12.Scale((4, 16, 30), 8),
@@ -139,7 +142,7 @@ def test_all_figures_are_written_judged_and_kept(tmp_path, monkeypatch: pytest.M
     assert {"F4", "F5a", "F5b-1", "F12", "F13", "F1b"} <= {claim.id for claim in claims}
     assert all(all(dataclasses.astuple(claim)) for claim in claims)
     assert (tmp_path / "claims.md").read_text().count("\n") == len(claims) + 2
-    assert len(said) == 4
+    assert len(said) == len(TINY)
     four, five = (xr.load_dataset(tmp_path / f"{name}.nc", engine="h5netcdf") for name in ("fig4", "fig5"))
     # From two independent grids, to all digits given.
     assert float(four["coexistence_from"]) == pytest.approx(0.7634998724185, abs=1e-8)
@@ -152,12 +155,12 @@ def test_all_figures_are_written_judged_and_kept(tmp_path, monkeypatch: pytest.M
         monkeypatch.setitem(FIGURES, name, dataclasses.replace(figure, compute=None, jobs=None))
     again = reproduce.reproduce([], tmp_path, quick=True, progress=False, say=said.append)
     assert again == claims
-    assert sum("kept" in line for line in said) == 4
+    assert sum("kept" in line for line in said) == len(TINY)
 
 
 def test_bad_arguments_are_refused_before_any_work(tmp_path):
-    with pytest.raises(ValueError, match=r"figure must be one of .* got 'fig6'"):
-        reproduce.reproduce(["fig6"], tmp_path / "none")
+    with pytest.raises(ValueError, match=r"figure must be one of .* got 'fig66'"):
+        reproduce.reproduce(["fig66"], tmp_path / "none")
     assert not (tmp_path / "none").exists()
     with pytest.raises(ValueError, match="workers must be at least 1"):
         reproduce.reproduce(["fig4"], tmp_path, workers=0)
@@ -211,3 +214,44 @@ def test_minima_follow_the_loss():
 def test_table_has_a_row_a_claim():
     table = markdown_table([Claim("a", "b", "c\nd", "e", "f", "g")] * 2)
     assert table.splitlines()[2:] == ["| a | b | c d | e | f | g |"] * 2
+
+
+def computed(figure, scale):
+    """A figure's numbers, its simulations run here and now."""
+    return figure.compute(scale, [job.run(lambda steps: None) for job in figure.jobs(scale)])
+
+
+def test_figure_1_agrees_with_reference_numbers_and_sgd_with_the_signs():
+    """Curvatures and fourth derivatives from the reference table; means of |m| over 64 runs at d = 100."""
+    data = computed(fig1, TINY["fig1"])
+    assert panels.unpacked(data, "two")["leading"] == pytest.approx(-1.12782711, abs=1e-8)
+    assert panels.unpacked(data, "two_encoded")["curvatures"].max() == pytest.approx(2.07600821, abs=1e-8)
+    assert panels.unpacked(data, "four")["leading"] == pytest.approx(23.06462555, abs=1e-7)
+    assert [float(panels.unpacked(data, name)["escape"]) for name in fig1._problems()] == [2, np.inf, 2, np.inf, 4, 4]
+    verdicts = {claim.id: claim.verdict.split(":")[0] for claim in fig1.claims(data)}
+    assert verdicts == {"D1": "confirmed", "F1": "confirmed with a condition"}
+    swapped = data.assign(final_overlap=data["final_overlap"].isel(job=[2, 3, 0, 1]))
+    assert fig1.claims(swapped)[1].verdict == "not confirmed"
+
+
+def test_figure_2_agrees_with_reference_numbers():
+    data = computed(fig2, fig2.Scale(points=9, critical=False, dim=100, steps=400_000))
+    plain, released = (panels.unpacked(data, name) for name in fig2._NAMES)
+    assert plain["curvatures"].max() == pytest.approx(0.19039013, abs=1e-8)
+    assert released["curvatures"].min() == pytest.approx(-0.29532923, abs=1e-8)
+    (claim,) = fig2.claims(data)
+    assert claim.verdict.startswith("confirmed with a condition: with the released trace")
+    (claim,) = fig2.claims(data.assign(size=0.0 * data["size"]))
+    assert claim.verdict == "not confirmed"
+
+
+def test_figure_6_agrees_with_reference_numbers():
+    data = computed(fig6, fig6.Scale(points=9, time=8.0))
+    assert panels.unpacked(data, "first_equal")["leading"] == pytest.approx(-0.22535444, abs=1e-8)
+    assert panels.unpacked(data, "third_equal")["leading"] == pytest.approx(-2.10140753, abs=1e-7)
+    for name in ("first_none", "first_opposite", "third_none", "third_opposite"):
+        assert panels.unpacked(data, name)["escape"] == np.inf
+    (claim,) = fig6.claims(data)
+    assert claim.verdict.startswith("confirmed with a condition: with c = (1, 1), m goes negative")
+    (claim,) = fig6.claims(data.assign(overlap=-data["overlap"]))
+    assert claim.verdict == "not confirmed"

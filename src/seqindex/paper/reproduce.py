@@ -48,10 +48,10 @@ def reproduce(
         ValueError: an unknown figure, or a folder that cannot be written to.
 
     Example:
-        >>> reproduce(["fig44"])
+        >>> reproduce(["fig44"])  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        ValueError: figure must be one of 'fig4', 'fig5', 'fig12', 'fig13', got 'fig44'; did you mean 'fig4'?
+        ValueError: figure must be one of 'fig1', ..., got 'fig44'; did you mean 'fig4'?
     """
     chosen = list(dict.fromkeys(check.choice("figure", name, FIGURES) for name in names)) or list(FIGURES)
     if workers is not None:
