@@ -24,18 +24,26 @@ class PositionSum(sympy.Function):  # type: ignore[misc]
     """sum_l body(z_l): arguments are the body and the length."""
 
     nargs = 2
+    is_real = True
 
 
 class PositionProduct(sympy.Function):  # type: ignore[misc]
     """prod_l body(z_l): arguments are the body and the length."""
 
     nargs = 2
+    is_real = True
 
 
 class Relu(sympy.Function):  # type: ignore[misc]
     """max(x, 0)."""
 
     nargs = 1
+    is_nonnegative = True
+
+    @classmethod
+    def eval(cls, x: sympy.Expr) -> sympy.Expr | None:
+        """The number that it is at a number."""
+        return sympy.Max(x, 0) if x.is_number else None
 
     def fdiff(self, argindex: int = 1) -> sympy.Expr:
         """The step function."""
@@ -46,6 +54,12 @@ class Sigmoid(sympy.Function):  # type: ignore[misc]
     """1 / (1 + exp(-x))."""
 
     nargs = 1
+    is_positive = True
+
+    @classmethod
+    def eval(cls, x: sympy.Expr) -> sympy.Expr | None:
+        """The number that it is at a number."""
+        return (1 + sympy.tanh(x / 2)) / 2 if x.is_number else None
 
     def fdiff(self, argindex: int = 1) -> sympy.Expr:
         """sigmoid (1 - sigmoid)."""
@@ -56,6 +70,12 @@ class Softplus(sympy.Function):  # type: ignore[misc]
     """log(1 + exp(x))."""
 
     nargs = 1
+    is_positive = True
+
+    @classmethod
+    def eval(cls, x: sympy.Expr) -> sympy.Expr | None:
+        """The number that it is at a number."""
+        return sympy.Max(x, 0) + sympy.log(1 + sympy.exp(-sympy.Abs(x))) if x.is_number else None
 
     def fdiff(self, argindex: int = 1) -> sympy.Expr:
         """The sigmoid."""
