@@ -148,8 +148,8 @@ def test_all_figures_are_written_judged_and_kept(tmp_path, monkeypatch: pytest.M
     assert float(four["coexistence_from"]) == pytest.approx(0.7634998724185, abs=1e-8)
     assert float(four["switch_from"]) == pytest.approx(0.7243908814315, abs=1e-8)
     assert five["curvatures"].values == pytest.approx([-0.1775843961150, -0.1455315429356], abs=1e-10)
-    positional = np.abs(five["minimum_e"].values) > 0.5
-    assert five["minimum_risk"].values[positional] == pytest.approx([0.2031026963618] * 2, abs=1e-10)
+    positional = (five["critical_kind"].values == "minimum") & (np.abs(five["critical_e"].values) > 0.5)
+    assert five["critical_risk"].values[positional] == pytest.approx([0.2031026963618] * 2, abs=1e-10)
     # The second call computes nothing and says the same.
     for name, figure in FIGURES.items():
         monkeypatch.setitem(FIGURES, name, dataclasses.replace(figure, compute=None, jobs=None))

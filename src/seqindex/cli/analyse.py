@@ -5,18 +5,11 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from seqindex.cli.console import OUT, Halted, real, say, say_files, table, whole
-
-if TYPE_CHECKING:
-    from seqindex.model.encoding import Encoding
-    from seqindex.model.problem import Problem
-
-_STUDENTS = ("tied", "attention")
-_ENCODINGS = ("none", "opposite", "random", "sinusoidal")
 
 
 def analyse(
@@ -25,6 +18,9 @@ def analyse(
     student: Annotated[str, typer.Option(metavar="NAME", help="tied (the tied network) or attention.")] = "tied",
     activation: Annotated[
         str | None, typer.Option(metavar="NAME", help="Of the tied network: relu, tanh, He3, or an expression in u.")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="A1,A2,..", help="Of the tied network: one number a position.")
     ] = None,
     reduction: Annotated[
         str | None, typer.Option(metavar="NAME", help="Of attention: trace (over sqrt(L)), plain_trace or identity.")
@@ -50,8 +46,14 @@ def analyse(
     --encoding opposite.
     """
     from seqindex import storage
+    from seqindex.cli.problem import encoding_of, student_of
+    from seqindex.model.link import Target
+    from seqindex.model.problem import Problem
 
-    problem = _problem(target, length, student, activation, reduction, encoding)
+    link = Target(target, length)
+    problem = Problem(
+        link, student_of(student, link, encoding_of(encoding, student, length), activation, weights, reduction)
+    )
     folder = storage.writable_folder(out)
     from seqindex.report.analysis import analyse as run
     from seqindex.report.present import rows, title, to_html
@@ -69,37 +71,3 @@ def analyse(
     text = to_html(found, f"seqindex {shlex.join(sys.argv[1:])}")
     path = storage.write_whole(folder / "analyse.html", lambda file: file.write_text(text, encoding="utf-8"))
     say_files([path])
-
-
-def _problem(
-    text: str, length: int, student: str, activation: str | None, reduction: str | None, encoding: str
-) -> Problem:
-    from seqindex import check
-    from seqindex.model.attention import Attention
-    from seqindex.model.link import Target
-    from seqindex.model.problem import Problem
-    from seqindex.model.tied import TiedNetwork
-
-    target = Target(text, length)
-    positions = _encoding(encoding, length)
-    if check.choice("student", student, _STUDENTS) == "tied":
-        if reduction is not None:
-            raise ValueError(f"reduction goes with student 'attention', got reduction {reduction!r} with 'tied'")
-        return Problem(target, TiedNetwork(length, activation or "relu", encoding=positions))
-    if activation is not None:
-        raise ValueError(f"activation goes with student 'tied', got activation {activation!r} with 'attention'")
-    return Problem(target, Attention(length, positions, reduction or ("trace" if target.outputs == 1 else "identity")))
-
-
-def _encoding(name: str, length: int) -> Encoding | None:
-    from seqindex import check
-    from seqindex.model.encoding import InjectedEncoding, OppositeEncoding, RandomEncoding, SinusoidalEncoding
-
-    if name.startswith("injected:"):
-        return InjectedEncoding([real(part) for part in name.removeprefix("injected:").split(",")])
-    name = check.choice("encoding", name, _ENCODINGS)
-    if name == "none":
-        return None
-    if name == "opposite":
-        return OppositeEncoding()
-    return RandomEncoding(length) if name == "random" else SinusoidalEncoding(length)
