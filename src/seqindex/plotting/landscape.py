@@ -111,10 +111,19 @@ def draw_sections(axes: Any, data: xr.Dataset) -> None:
     axes.set(ylabel="population risk", xlim=(-1.0, 1.0))
 
 
-def draw_surface(axes: Any, data: xr.Dataset) -> None:
-    """The risk as a surface over the disc, on axes with ``projection="3d"``."""
+@styled
+def draw_surface(data: xr.Dataset) -> Figure:
+    """The risk as a surface over the disc.
+
+    Args:
+        data: what ``theory.landscape.landscape`` returns for a student with an encoding.
+    """
+    drawing, flat = figure(5.4, 4.2)
+    flat.remove()
+    axes: Any = drawing.add_subplot(projection="3d")
     m, e, risk = (data[name].values for name in ("risk_m", "risk_e", "risk"))
     axes.plot_surface(m, e, risk, cmap="viridis", linewidth=0.15, edgecolor=(0.0, 0.0, 0.0, 0.25), antialiased=True)
     axes.set(xlabel="m", ylabel="e")
     axes.set_zlabel("risk")
     axes.view_init(elev=32, azim=-58)
+    return drawing

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 import seqindex
 from seqindex.order import Order
 from seqindex.plotting.analysis import draw_recovery, draw_spectrum
-from seqindex.plotting.landscape import draw_contours, draw_sections
+from seqindex.plotting.landscape import draw_contours, draw_sections, draw_surface
 from seqindex.plotting.style import figure, styled
 from seqindex.report import page
 from seqindex.report.analysis import Analysis
@@ -94,6 +94,13 @@ def draw(found: Analysis) -> Figure:
     return drawing
 
 
+def _surface(found: Analysis) -> list[str]:
+    """The landscape as a surface, where there are two coordinates."""
+    if found.landscape.sizes["row"] == 1:
+        return []
+    return [page.picture(draw_surface(found.landscape), "Population risk over the disc of overlaps (m, e).")]
+
+
 def title(found: Analysis) -> str:
     """The problem on one line."""
     return f"{found.problem.target!r} learnt by {found.problem.student!r}"
@@ -115,6 +122,7 @@ def to_html(found: Analysis, command: str = "") -> str:
         page.picture(
             draw(found), "Hermite spectrum of the target, population risk, and exact SGD beside the prediction."
         ),
+        *_surface(found),
         page.section("Hermite spectrum"),
         page.table(["order", "share of E|g|^2", "error"], shares),
         page.section("Evidence"),
