@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from seqindex.model.encoding import RandomEncoding as RandomEncoding
     from seqindex.model.encoding import SinusoidalEncoding as SinusoidalEncoding
     from seqindex.model.link import Target as Target
+    from seqindex.model.named import NAMED_TARGETS as NAMED_TARGETS
+    from seqindex.model.named import named_target as named_target
     from seqindex.model.problem import Problem as Problem
     from seqindex.model.reduction import Projection as Projection
     from seqindex.model.reduction import Reduction as Reduction
@@ -44,6 +46,8 @@ _HOMES = {
     "OppositeEncoding": "seqindex.model.encoding",
     "RandomEncoding": "seqindex.model.encoding",
     "SinusoidalEncoding": "seqindex.model.encoding",
+    "NAMED_TARGETS": "seqindex.model.named",
+    "named_target": "seqindex.model.named",
     "Problem": "seqindex.model.problem",
     "Projection": "seqindex.model.reduction",
     "Reduction": "seqindex.model.reduction",
