@@ -1,6 +1,8 @@
-"""Names that every docstring example may use without importing them, how hypothesis runs, and Ctrl-C."""
+"""Names that every docstring example may use without importing them, how hypothesis runs, Ctrl-C, and a cache."""
 
+import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,10 @@ import seqindex as sx
 # The same examples in every run, and no failure because a machine is busy or compiles.
 settings.register_profile("seqindex", deadline=None, derandomize=True)
 settings.load_profile("seqindex")
+
+
+# Compiled expressions are kept with the project, not in the user's cache.
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent / ".pytest_cache" / "xdg")
 
 
 def pytest_configure() -> None:

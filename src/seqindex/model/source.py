@@ -9,9 +9,11 @@ a module around ``statements`` and passes it to ``module_from_source``.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import importlib.util
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -24,7 +26,8 @@ import numpy as np
 import sympy
 
 import seqindex
-from seqindex.model import blocks
+from seqindex.gaussian import simd
+from seqindex.model import blocks, elementary
 from seqindex.model.formula import FIELD, PositionProduct, PositionSum, Relu, Sigmoid, Softplus, field
 
 HEADER = """\
@@ -33,8 +36,8 @@ import math
 import numpy as np
 from numba import njit
 
-from seqindex.gaussian.simd import OPTIONS, WIDTH, exp, flat, wide_vectors
-from seqindex.model.elementary import relu, sigmoid, sign, softplus, step, tanh
+from seqindex.gaussian.simd import OPTIONS, WIDTH, flat, wide_vectors
+from seqindex.model.elementary import exp, relu, sigmoid, sign, softplus, step, tanh
 """
 """Imports that generated modules need."""
 _NAMES: dict[Any, str] = {
@@ -72,7 +75,9 @@ def statements(values: Mapping[str, sympy.Expr], names: Mapping[sympy.Symbol, st
             f = (u ** 2)
             slope = (2.0 * u)
     """
-    common, reduced = sympy.cse(list(values.values()), symbols=(sympy.Symbol(f"t{i}") for i in range(10**9)))
+    symbols = (sympy.Symbol(f"t{i}", real=True) for i in range(10**9))
+    with sympy.evaluate(False):  # SymPy would rewrite tan(x + pi/2) and its like to what has no name here
+        common, reduced = sympy.cse(list(values.values()), symbols=symbols)
     names = {**names, **{symbol: symbol.name for symbol, _ in common}}
     pairs = [(symbol.name, tree) for symbol, tree in common] + list(zip(values, reduced, strict=True))
     return "\n".join(indent + line for name, tree in pairs for line in _assigned(name, tree, names))
@@ -130,7 +135,8 @@ def link_source(trees: Sequence[sympy.Expr]) -> str:
     stand_ins = {node: sympy.Symbol(f"total{i}", real=True) for i, node in enumerate(over)}
     for i, node in enumerate(over):
         lines += _loop_over_positions(i, node)
-    outputs = {f"y[{row} * WIDTH + lane]": tree.xreplace(stand_ins) for row, tree in enumerate(trees)}
+    with sympy.evaluate(False):
+        outputs = {f"y[{row} * WIDTH + lane]": tree.xreplace(stand_ins) for row, tree in enumerate(trees)}
     names = {symbol: f"totals[{i} * WIDTH + lane]" for i, symbol in enumerate(stand_ins.values())}
     lines += ["    for lane in range(WIDTH):", *_loads(outputs.values(), " " * 8)]
     lines.append(statements(outputs, names | _fields(outputs.values()), " " * 8))
@@ -168,12 +174,10 @@ def _loads(trees: Any, indent: str) -> list[str]:
 def module_from_source(text: str) -> ModuleType:
     """The module of a source text, kept as a file named by its content so that Numba finds what it compiled before."""
     name = "block_" + hashlib.sha256(text.encode()).hexdigest()[:24]
-    path = _folder() / f"{name}.py"
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
+    try:
+        path = _written(_cache_folder() / f"{name}.py", text)
+    except (OSError, RuntimeError):  # the latter where there is no home
+        path = _written(_temporary_folder() / f"{name}.py", text)
     spec = importlib.util.spec_from_file_location(f"seqindex_{name}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -183,14 +187,44 @@ def module_from_source(text: str) -> ModuleType:
     return module
 
 
-@lru_cache(maxsize=1)
-def _folder() -> Path:
-    """A folder of this version of the package that can be written to."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = base / "seqindex" / f"blocks-{seqindex.__version__}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="seqindex-"))
+def _written(path: Path, text: str) -> Path:
+    """A file with this text, whoever else writes it at the same time; Numba compiles again if its date changes."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    return path
+
+
+def _cache_folder() -> Path:
+    """The user's own folder for this version of the package and of what generated modules call.
+
+    Raises:
+        OSError: there is none that can be written to, or others can write to it: what lies there is run.
+    """
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seqindex"
+    base.mkdir(parents=True, exist_ok=True)
+    folder = base / f"blocks-{seqindex.__version__}-{_called()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"{folder} must be writable")
+    about = folder.stat()
+    if hasattr(os, "getuid") and (about.st_uid != os.getuid() or about.st_mode & 0o022):
+        raise PermissionError(f"{folder} must belong to the user alone")
     return folder
+
+
+@lru_cache(maxsize=1)
+def _called() -> str:
+    """Digest of the package's functions that generated modules call, which Numba does not look at."""
+    text = b"".join(Path(module.__file__ or "").read_bytes() for module in (simd, elementary))
+    return hashlib.sha256(text).hexdigest()[:8]
+
+
+@lru_cache(maxsize=1)
+def _temporary_folder() -> Path:
+    """Where nothing can be kept, a folder for this process."""
+    folder = tempfile.mkdtemp(prefix="seqindex-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
