@@ -150,13 +150,14 @@ def _move(rank, scale, sums, eta, chi, s, nu, work):  # type: ignore[no-untyped-
 
 
 @njit(**OPTIONS)
-def _watch(work, diverged, step):  # type: ignore[no-untyped-def]
-    """Keep the first step at which the squared norm is not a positive finite number."""
+def _watch(work, s, threshold, diverged, crossed, step):  # type: ignore[no-untyped-def]
+    """Keep the first steps at which the squared norm is not a positive finite number and at which |m| >= threshold."""
     wide_vectors()
     for lane in range(WIDTH):
         total = work[_TOTAL + lane]
         fine = (total > 0.0) & (total < math.inf)
         diverged[lane] = step if (not fine) & (diverged[lane] < 0) else diverged[lane]
+        crossed[lane] = step if (abs(s[lane]) >= threshold) & (crossed[lane] < 0) else crossed[lane]
 
 
 @njit(
@@ -164,13 +165,13 @@ def _watch(work, diverged, step):  # type: ignore[no-untyped-def]
         types.FunctionType(blocks.TARGET), ROW, types.int64,
         types.FunctionType(blocks.FORWARD), types.FunctionType(blocks.BACKWARD), ROW, types.int64,
         types.FunctionType(blocks.LOSS), ROWS, ROWS, ROW, types.float64, types.float64, types.int64,
-        ROWS, ROW, WORDS, STEPS, types.int64, types.int64,
+        ROWS, ROW, WORDS, types.float64, STEPS, STEPS, types.int64, types.int64,
     ),
     **OPTIONS,
 )  # fmt: skip
 def advance(  # type: ignore[no-untyped-def]
     target, target_parameters, outputs, forward, backward, student_parameters, work_rows, loss,
-    mixing, positions, injection, delta, degrees, batch, s, nu, words, diverged, first, steps,
+    mixing, positions, injection, delta, degrees, batch, s, nu, words, threshold, diverged, crossed, first, steps,
 ):  # fmt: skip
     """Make ``steps`` steps of one block of WIDTH replicas in place.
 
@@ -192,7 +193,9 @@ def advance(  # type: ignore[no-untyped-def]
         s: state, (R, WIDTH), changed in place.
         nu: (WIDTH), changed in place.
         words: generators, (4, WIDTH), changed in place.
+        threshold: size of the overlap that is watched for.
         diverged: (WIDTH), the step at which a replica stopped being finite, or -1. Changed in place.
+        crossed: (WIDTH), the first step with |m| >= threshold, or -1. Changed in place.
         first: number of steps made before.
         steps: number of steps to make.
     """
@@ -230,7 +233,7 @@ def advance(  # type: ignore[no-untyped-def]
         fill_chi_square(words, degrees, final[rank - 1], chi)
         # With the mean over the batch every sum carries 1 / batch, and |c|^2 its square through ``scale``.
         _move(rank, delta / batch, sums, flat(final), chi, s_flat, nu, work)
-        _watch(work, diverged, step)
+        _watch(work, s_flat, threshold, diverged, crossed, step)
 
 
 class ReducedEngine:
@@ -244,6 +247,7 @@ class ReducedEngine:
         s: starting states, (R, n).
         nu: (n,).
         seed: seed of the streams; replica i has stream i.
+        threshold: size of the overlap, |m|, whose first crossing is kept in ``crossed``.
     """
 
     def __init__(
@@ -255,6 +259,7 @@ class ReducedEngine:
         s: NDArray[np.float64],
         nu: NDArray[np.float64],
         seed: int,
+        threshold: float = math.inf,
     ) -> None:
         frame, mixing = problem.frame, np.array(problem.student.combinations, order="C")
         own = np.array_equal(mixing, np.eye(problem.length))
@@ -269,6 +274,9 @@ class ReducedEngine:
         )
         self.s = s.copy()
         self._nu = nu.copy()
+        self._threshold = threshold
+        self.crossed = np.full(len(nu), -1, dtype=np.int64)
+        """The first step after which a replica had an overlap of that size, or -1; the start does not count."""
         self._words = np.hstack([streams(seed, replica) for replica in range(len(nu))])
 
     def advance(self, which: NDArray[np.int64], first: int, steps: int) -> NDArray[np.int64]:
@@ -282,8 +290,10 @@ class ReducedEngine:
         nu = np.ascontiguousarray(self._nu[lanes])
         words = np.ascontiguousarray(self._words[:, lanes])
         diverged = np.full(WIDTH, -1, dtype=np.int64)
-        advance(*self._constants, s, nu, words, diverged, first, steps)
+        crossed = self.crossed[lanes]
+        advance(*self._constants, s, nu, words, self._threshold, diverged, crossed, first, steps)
         n = len(which)
+        self.crossed[which] = crossed[:n]
         self.s[:, which] = s[:, :n]
         self._nu[which] = nu[:n]
         self._words[:, which] = words[:, :n]
