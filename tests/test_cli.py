@@ -211,13 +211,25 @@ STUDENTS = {
 
 @pytest.mark.parametrize("line", STUDENTS)
 def test_sgd_of_an_expression(command, tmp_path, line):
-    code, _, err = command(f"sgd --target z1+He2(z2) --length 2 --seed 2 {line} {SMALL}")
+    code, _, err = command(f"sgd --target z1+He2(z2) --length 2 --learning-rate 0.05 --seed 2 {line} {SMALL}")
     assert (code, err) == (0, "")
     problem = sx.Problem(sx.Target("z1+He2(z2)", length=2), STUDENTS[line])
-    runs = sx.sgd(problem, dim=100, learning_rate=0.5, steps=200, replicas=4, seed=2, records=5)
+    runs = sx.sgd(problem, dim=100, learning_rate=0.05, steps=200, replicas=4, seed=2, records=5)
     with xr.open_dataset(tmp_path / "results/sgd.nc", engine="h5netcdf") as saved:
         assert sx.Problem.from_attrs(saved.attrs).to_attrs() == problem.to_attrs()
         xr.testing.assert_identical(saved.load()["overlap"], runs["overlap"])
+
+
+def test_a_rate_at_which_the_noise_wins_is_warned_of(command):
+    """2 lambda / V at omega = 0.67 is 2 * 0.17758 / 0.11407 = 3.11, times the batch."""
+    code, _, err = command(f"sgd --learning-rate 3.3 {SMALL}")
+    assert (code, err) == (0, "Warning: at learning rates above about 3.1 noise keeps SGD near m = e = 0.\n")
+    for line in (
+        "--learning-rate 2.9",
+        "--learning-rate 3.3 --batch 2",
+        "--learning-rate 3.3 --start overlaps --m 0.5",
+    ):
+        assert command(f"sgd {line} {SMALL}")[::2] == (0, "")
 
 
 def test_a_diverged_replica_is_counted_and_left_out(command, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqindex.cli.console import OUT, QUIET, WORKERS, Halted, real, reals, say, say_files, whole
+from seqindex.cli.console import OUT, QUIET, WORKERS, Halted, note, real, reals, say, say_files, whole
 from seqindex.cli.problem import ENCODINGS, STUDENTS, encoding_of, student_of, target_of
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def sgd(
     problem = Problem(link, student_of(student, link, shifts, activation, weights, reduction, scores), loss)
     law = _start(problem, start, m, e)
     folder = storage.writable_folder(out)
+    _warn_of_too_high_a_rate(problem, learning_rate, batch, law)
     begin = time.perf_counter()
     try:
         runs = simulate(
@@ -152,6 +154,17 @@ def _start(problem: Problem, name: str, m: float | None, e: str | None) -> Start
         problem.frame.state(overlap, along)  # refuses what does not fit
         return Start.overlaps(overlap, along)
     return Start.released(m) if name == "released" else Start.random() if name == "random" else Start.orthogonal()
+
+
+def _warn_of_too_high_a_rate(problem: Problem, rate: float, batch: int, start: Start) -> None:
+    """Say so where the noise, which a mini-batch divides, will keep SGD near m = e = 0."""
+    if start.name not in ("random", "orthogonal") or not math.isfinite(rate) or batch < 1:
+        return  # what is wrong with a number is said by the simulation
+    from seqindex.theory.stability import stability_bound
+
+    bound = stability_bound(problem)
+    if bound is not None and rate > bound * batch:
+        note(f"Warning: at learning rates above about {bound * batch:.2g} noise keeps SGD near m = e = 0.")
 
 
 def _keep(runs: xr.Dataset, folder: Path) -> str:
