@@ -21,6 +21,12 @@ def exp(x):  # type: ignore[no-untyped-def]
 
 
 @njit(**OPTIONS)
+def cot(x):  # type: ignore[no-untyped-def]
+    """1 / tan(x)."""
+    return 1.0 / math.tan(x)
+
+
+@njit(**OPTIONS)
 def relu(x):  # type: ignore[no-untyped-def]
     """max(x, 0)."""
     return 0.0 if x < 0.0 else x

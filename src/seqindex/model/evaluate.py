@@ -30,6 +30,7 @@ FUNCTIONS: dict[Any, Callable[[Array], Array]] = {
     sympy.sin: np.sin,
     sympy.cos: np.cos,
     sympy.tan: np.tan,
+    sympy.cot: lambda x: 1.0 / np.tan(x),  # SymPy's own, from tan(x + pi/2)
     sympy.sinh: np.sinh,
     sympy.cosh: np.cosh,
     sympy.tanh: np.tanh,
@@ -47,6 +48,7 @@ SLOPES: dict[Any, Callable[[Array], Array]] = {
     sympy.sin: np.cos,
     sympy.cos: lambda x: -np.sin(x),
     sympy.tan: lambda x: 1.0 + np.tan(x) ** 2,
+    sympy.cot: lambda x: -1.0 / np.sin(x) ** 2,
     sympy.sinh: np.cosh,
     sympy.cosh: np.sinh,
     sympy.tanh: lambda x: 1.0 - np.tanh(x) ** 2,

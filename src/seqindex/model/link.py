@@ -141,7 +141,7 @@ class _ExpressionTarget(Target):
         return {"kind": "Target", "text": self._text, "length": self.length, "parameters": self._parameters}
 
     def __repr__(self) -> str:
-        values = "".join(f", {name}={value:g}" for name, value in self._parameters.items())
+        values = "".join(f", {name}={value!r}" for name, value in self._parameters.items())
         return f"Target({self._text!r}, length={self.length}{values})"
 
 

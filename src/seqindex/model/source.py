@@ -37,7 +37,7 @@ import numpy as np
 from numba import njit
 
 from seqindex.gaussian.simd import OPTIONS, WIDTH, flat, wide_vectors
-from seqindex.model.elementary import exp, relu, sigmoid, sign, softplus, step, tanh
+from seqindex.model.elementary import cot, exp, relu, sigmoid, sign, softplus, step, tanh
 """
 """Imports that generated modules need."""
 _NAMES: dict[Any, str] = {
@@ -48,6 +48,7 @@ _NAMES: dict[Any, str] = {
     sympy.sin: "math.sin",
     sympy.cos: "math.cos",
     sympy.tan: "math.tan",
+    sympy.cot: "cot",  # SymPy's own, in the slope of tan(x + pi/2)
     sympy.sinh: "math.sinh",
     sympy.cosh: "math.cosh",
     sympy.tanh: "tanh",
@@ -118,32 +119,65 @@ def _power(base: str, exponent: sympy.Expr, text: str) -> str:
 
 @lru_cache(maxsize=256)
 def link_kernel(trees: tuple[sympy.Expr, ...], length: int) -> blocks.TargetKernel:
-    """Compiled block function of a link function, one tree an output."""
-    module = module_from_source(link_source(trees))
-    return blocks.TargetKernel(blocks.compiled(module.link, blocks.TARGET), np.empty(0))
+    """Compiled block function of a link function, one tree an output; its numbers travel in the parameters."""
+    text, numbers = link_source(trees)
+    return blocks.TargetKernel(blocks.compiled(module_from_source(text).link, blocks.TARGET), np.array(numbers))
 
 
-def link_source(trees: Sequence[sympy.Expr]) -> str:
-    """Source of a module whose ``link`` is a block function of type ``blocks.TARGET``."""
+def link_source(trees: Sequence[sympy.Expr]) -> tuple[str, list[float]]:
+    """Source of a module whose ``link`` is a block function of type ``blocks.TARGET``, and its parameters.
+
+    The source holds the shape of the expression only: other numbers in the same places, or sums and products over
+    another number of positions, make the same source and compile nothing.
+    """
+    numbers: list[float] = []
+    lifted = [_lifted(tree, numbers, {}) for tree in trees]
     over = list(
-        dict.fromkeys(node for tree in trees for node in sympy.ordered(tree.atoms(PositionSum, PositionProduct)))
+        dict.fromkeys(node for tree in lifted for node in sympy.ordered(tree.atoms(PositionSum, PositionProduct)))
     )
     lines = [HEADER, "", "@njit(**OPTIONS)", "def link(z, parameters, y):", "    wide_vectors()"]
     lines += ["    length = z.shape[0]", "    z = flat(z)", "    y = flat(y)"]
+    lines += [f"    {_number(i).name} = parameters[{i}]" for i in range(len(numbers))]
+    constants = {_number(i): _number(i).name for i in range(len(numbers))}
     if over:
         lines.append(f"    totals = np.empty({len(over)} * WIDTH)")
     stand_ins = {node: sympy.Symbol(f"total{i}", real=True) for i, node in enumerate(over)}
     for i, node in enumerate(over):
-        lines += _loop_over_positions(i, node)
+        lines += _loop_over_positions(i, node, constants)
     with sympy.evaluate(False):
-        outputs = {f"y[{row} * WIDTH + lane]": tree.xreplace(stand_ins) for row, tree in enumerate(trees)}
-    names = {symbol: f"totals[{i} * WIDTH + lane]" for i, symbol in enumerate(stand_ins.values())}
+        outputs = {f"y[{row} * WIDTH + lane]": tree.xreplace(stand_ins) for row, tree in enumerate(lifted)}
+    names = constants | {symbol: f"totals[{i} * WIDTH + lane]" for i, symbol in enumerate(stand_ins.values())}
     lines += ["    for lane in range(WIDTH):", *_loads(outputs.values(), " " * 8)]
     lines.append(statements(outputs, names | _fields(outputs.values()), " " * 8))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n", numbers
 
 
-def _loop_over_positions(index: int, node: sympy.Expr) -> list[str]:
+def _number(index: int) -> sympy.Symbol:
+    return sympy.Symbol(f"number{index}", real=True)
+
+
+def _lifted(tree: sympy.Expr, numbers: list[float], known: dict[sympy.Expr, sympy.Expr]) -> sympy.Expr:
+    """A tree with its numbers but 1, -1 and those in exponents replaced by symbols, in an order without regard to them."""
+    if tree.is_number:
+        if tree in (1, -1):
+            return tree
+        numbers.append(float(tree))
+        return _number(len(numbers) - 1)
+    if tree.is_Symbol:
+        return tree
+    if tree not in known:
+        if isinstance(tree, PositionSum | PositionProduct) or (tree.is_Pow and tree.exp.is_number):
+            parts = [_lifted(tree.args[0], numbers, known), tree.args[1]]
+        elif tree.is_Add:
+            terms = sorted(tree.args, key=lambda term: term.as_coeff_Mul()[1].sort_key())
+            parts = [_lifted(term, numbers, known) for term in terms]
+        else:
+            parts = [_lifted(part, numbers, known) for part in tree.args]
+        known[tree] = tree.func(*parts, evaluate=False)
+    return known[tree]
+
+
+def _loop_over_positions(index: int, node: sympy.Expr, constants: Mapping[sympy.Symbol, str]) -> list[str]:
     body = node.args[0]
     start, sign = ("0.0", "+") if isinstance(node, PositionSum) else ("1.0", "*")
     entry = f"totals[{index} * WIDTH + lane]"
@@ -154,7 +188,7 @@ def _loop_over_positions(index: int, node: sympy.Expr) -> list[str]:
         "        for lane in range(WIDTH):",
         "            field = z[position * WIDTH + lane]",
         *_loads([body], " " * 12),
-        statements({"value": body}, {FIELD: "field"} | _fields([body]), " " * 12),
+        statements({"value": body}, {FIELD: "field", **constants} | _fields([body]), " " * 12),
         f"            {entry} {sign}= value",
     ]
 
