@@ -157,7 +157,7 @@ def _number(index: int) -> sympy.Symbol:
 
 
 def _lifted(tree: sympy.Expr, numbers: list[float], known: dict[sympy.Expr, sympy.Expr]) -> sympy.Expr:
-    """A tree with its numbers but 1, -1 and those in exponents replaced by symbols, in an order without regard to them."""
+    """A tree with symbols for its numbers, in an order without regard to them; 1, -1 and exponents stay."""
     if tree.is_number:
         if tree in (1, -1):
             return tree
