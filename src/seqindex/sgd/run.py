@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-import numba
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-import seqindex
 from seqindex import check
-from seqindex.gaussian.simd import WIDTH
 from seqindex.model.problem import Problem
 from seqindex.outcome import Outcome, flag_attrs
 from seqindex.progress import Advance, track
 from seqindex.sgd.explicit import ExplicitEngine
-from seqindex.sgd.random import START, STREAM_VERSION, sequence
 from seqindex.sgd.reduced import ReducedEngine
+from seqindex.sgd.rounds import Rounds
+from seqindex.sgd.settings import Settings
 from seqindex.sgd.start import Start
 from seqindex.sgd.stop import Near
-
-_ROUND_SECONDS = 0.05  # all replicas are taken this far before the next round, so that Ctrl-C and progress work
-_CALL_SECONDS = 0.004  # unless there are so many that a call of the kernel would be shorter than this
-_LARGEST = 2**62
 
 
 class Engine(Protocol):
@@ -117,61 +107,30 @@ def sgd(
         >>> runs.sizes["record"], runs.step.values.tolist()
         (3, [0, 50, 100])
     """
-    if not isinstance(problem, Problem):
-        raise TypeError(f"problem must be a seqindex.Problem, got {problem!r:.80}")
-    rank = problem.frame.rank
-    dim = check.integer("dim", dim, 1, _LARGEST)
-    if dim < rank + 1:
-        raise ValueError(f"dim must be at least {rank + 1}, the rank {rank} of span(w*, P) plus one, got {dim}")
-    rate = check.number("learning_rate", learning_rate, positive=True)
-    steps = check.integer("steps", steps, 1, _LARGEST)
-    replicas = check.integer("replicas", replicas, 1)
-    seed = check.integer("seed", seed, 0)
-    start = Start.random() if start is None else start
-    if not isinstance(start, Start):
-        raise TypeError(f"start must be a Start such as Start.random(), got {start!r:.80}")
-    record_steps = recorded_steps(records, steps)
-    batch = check.integer("batch", batch, 1, _LARGEST)
-    threads = check.integer("workers", _processors() if workers is None else workers, 1)
+    settings = Settings.checked(problem, dim, learning_rate, steps, replicas, seed, start, batch, workers)
+    record_steps = recorded_steps(records, settings.steps)
     make = ENGINES[check.choice("engine", engine, ENGINES)]
     if stop is not None and not isinstance(stop, Near):
         raise TypeError(f"stop must be a Near such as Near([(1, 0)], distance=0.3), or None, got {stop!r:.80}")
     if stop is not None:
-        check.array("points of stop", stop.points, (None, rank))
+        check.array("points of stop", stop.points, (None, problem.frame.rank))
 
-    s, nu = _starting_states(problem, dim, start, replicas, seed)
-    run = _Run(make(problem, dim, rate, batch, s, nu, seed), record_steps, replicas, stop)
+    run = _Run(settings.engine(make), record_steps, settings.replicas, stop)
     interrupted = False
-    with track("sgd", steps, progress) as advance:
+    with track("sgd", settings.steps, progress) as advance:
         try:
-            run.finish(steps, threads, advance)
+            run.finish(settings.steps, settings.threads, advance)
         except KeyboardInterrupt:
             interrupted = True
-    attrs: dict[str, Any] = {
-        **problem.to_attrs(),
-        "dim": dim,
-        "learning_rate": rate,
-        "steps": steps,
-        "batch": batch,
-        "seed": seed if seed < 2**63 else str(seed),  # NetCDF holds no larger integers
+    attrs = {
+        **settings.attrs(),
         "engine": engine,
-        "start": json.dumps(start.spec()),
         "stop": "" if stop is None else json.dumps(stop.spec()),
-        "stream_version": STREAM_VERSION,
-        "seqindex_version": seqindex.__version__,
-        "numpy_version": np.__version__,
-        "numba_version": numba.__version__,
-        "processor": platform.machine(),
     }
     runs = _dataset(run, attrs)
     if interrupted:
         raise Interrupted(runs)
     return runs
-
-
-def _processors() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def recorded_steps(records: int | Sequence[int], steps: int) -> NDArray[np.int64]:
@@ -196,18 +155,6 @@ def recorded_steps(records: int | Sequence[int], steps: int) -> NDArray[np.int64
     return chosen.astype(np.int64)
 
 
-def _starting_states(
-    problem: Problem, dim: int, start: Start, replicas: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    frame = problem.frame
-    s = np.empty((frame.rank, replicas))
-    nu = np.empty(replicas)
-    for replica in range(replicas):
-        generator = np.random.default_rng(sequence(seed, replica, START))
-        s[:, replica], nu[replica] = start.draw(frame, dim, generator)
-    return s, nu
-
-
 class _Run:
     """Replicas on their way: which still move, and what has been recorded."""
 
@@ -215,61 +162,35 @@ class _Run:
         self.engine = engine
         self.record_steps = record_steps
         self.stop = stop
-        self.active = np.arange(replicas)
-        self.now = 0
         self.states = np.full((engine.s.shape[0], replicas, len(record_steps)), np.nan)
         self.outcome = np.full(replicas, Outcome.CENSORED, dtype=np.int8)
         self.end_step = np.zeros(replicas, dtype=np.int64)
-        self._chunk = 1
 
-    def finish(self, steps: int, threads: int, advance: Any) -> None:
+    def finish(self, steps: int, threads: int, advance: Advance) -> None:
         """Make all steps, record by record."""
-        blocks = -(-len(self.active) // WIDTH)
-        with ThreadPoolExecutor(min(threads, blocks)) as pool:
+        with Rounds(self.engine.advance, len(self.outcome), threads) as rounds:
             for index, step in enumerate(self.record_steps):
-                self._reach(int(step), pool, threads, advance)
-                self._record(index)
-            self._reach(steps, pool, threads, advance)
-        self.outcome[self.active] = Outcome.STEP_LIMIT
+                self._reach(rounds, int(step), advance)
+                self._record(rounds, index)
+            self._reach(rounds, steps, advance)
+        self.outcome[rounds.active] = Outcome.STEP_LIMIT
 
-    def _reach(self, step: int, pool: ThreadPoolExecutor, threads: int, advance: Any) -> None:
-        while self.now < step:
-            if len(self.active) == 0:
-                advance(step - self.now)
-                self.now = step
-                return
-            count = min(self._chunk, step - self.now)
-            parts = [self.active[i : i + WIDTH] for i in range(0, len(self.active), WIDTH)]
-            begin = time.perf_counter()
-            if len(parts) == 1:  # in this thread, so that Ctrl-C finds it between two calls
-                results = [self.engine.advance(parts[0], self.now, count)]
-            else:
-                results = list(pool.map(self.engine.advance, parts, [self.now] * len(parts), [count] * len(parts)))
-            seconds = time.perf_counter() - begin
-            wanted = max(_ROUND_SECONDS, _CALL_SECONDS * len(parts) / threads)
-            if seconds < 0.5 * wanted and count == self._chunk:
-                self._chunk *= 2
-            elif seconds > 2.0 * wanted:
-                self._chunk = max(1, self._chunk // 2)
-            self.now += count
-            self.end_step[self.active] = self.now
-            self._drop_diverged(np.concatenate(results))
-            advance(count)
+    def _reach(self, rounds: Rounds, step: int, advance: Advance) -> None:
+        for diverged in rounds.until(step, advance):
+            self.end_step[rounds.active] = rounds.now
+            broken = diverged >= 0
+            if broken.any():
+                self.outcome[rounds.active[broken]] = Outcome.DIVERGED
+                self.end_step[rounds.active[broken]] = diverged[broken]
+                rounds.active = rounds.active[~broken]
 
-    def _drop_diverged(self, diverged: NDArray[np.int64]) -> None:
-        broken = diverged >= 0
-        if broken.any():
-            self.outcome[self.active[broken]] = Outcome.DIVERGED
-            self.end_step[self.active[broken]] = diverged[broken]
-            self.active = self.active[~broken]
-
-    def _record(self, index: int) -> None:
+    def _record(self, rounds: Rounds, index: int) -> None:
         s = np.where(self.outcome == Outcome.DIVERGED, np.nan, self.engine.s)
         self.states[:, :, index] = s
-        if self.stop is not None and len(self.active):
-            done = self.stop.reached(s[:, self.active])
-            self.outcome[self.active[done]] = Outcome.CONVERGED
-            self.active = self.active[~done]
+        if self.stop is not None and len(rounds.active):
+            done = self.stop.reached(s[:, rounds.active])
+            self.outcome[rounds.active[done]] = Outcome.CONVERGED
+            rounds.active = rounds.active[~done]
 
 
 def _dataset(run: _Run, attrs: dict[str, Any]) -> xr.Dataset:
