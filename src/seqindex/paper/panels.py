@@ -18,18 +18,34 @@ from seqindex.theory.landscape import landscape
 
 def packed(problems: Mapping[str, Problem], points: int, critical: bool = True) -> xr.Dataset:
     """Landscapes and orders of all problems; variables and dimensions of each carry its name."""
-    parts = []
-    for name, problem in problems.items():
-        data = landscape(problem, points=points, critical=critical).assign(_orders(problem)).drop_attrs(deep=False)
-        names = [*data.data_vars, *data.dims]
-        parts.append(data.rename({old: f"{name}.{old}" for old in names}))
-    return xr.merge(parts)
+    return together(
+        {
+            name: landscape(problem, points=points, critical=critical).assign(_orders(problem))
+            for name, problem in problems.items()
+        }
+    )
+
+
+def together(parts: Mapping[str, xr.Dataset]) -> xr.Dataset:
+    """Several Datasets as one: variables and dimensions carry the name of their part; ``unpacked`` undoes it.
+
+    Example:
+        >>> data = together({"a": xr.Dataset({"x": ("n", [1])}), "b": xr.Dataset({"x": ("n", [2, 3])})})
+        >>> unpacked(data, "b")["x"].values.tolist()
+        [2, 3]
+    """
+    return xr.merge(
+        [
+            data.drop_attrs(deep=False).rename({old: f"{name}.{old}" for old in {*data.variables, *data.dims}})
+            for name, data in parts.items()
+        ]
+    )
 
 
 def unpacked(data: xr.Dataset, name: str) -> xr.Dataset:
-    """The landscape of one problem, under plain names."""
-    own = data[[variable for variable in data.data_vars if str(variable).startswith(f"{name}.")]]
-    return own.rename({old: str(old).split(".", 1)[1] for old in [*own.data_vars, *own.dims] if "." in str(old)})
+    """One part of what ``together`` made, under plain names."""
+    own = data[[variable for variable in data.variables if str(variable).startswith(f"{name}.")]]
+    return own.rename({old: str(old).split(".", 1)[1] for old in {*own.variables, *own.dims}})
 
 
 def _orders(problem: Problem) -> dict[str, Any]:
