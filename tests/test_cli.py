@@ -108,6 +108,15 @@ BAD = {
     "sgd --target z1*z2": r"length must be given with target, got none",
     "sgd --target z3 --length 2": r"target has fields z1 to z2 at length 2, got z3 at column 1, 'z3'",
     "sgd --target z1 --length 2 --omega 0.3": r"omega goes with the positional-semantic target, got target 'z1'",
+    "sgd --target a*z1 --length 2": r"target holds the unknown name a at column 1, 'a\*z1'; known are .*",
+    "sgd --target a*z1 --length 2 --param a": r"Invalid value: 'a' is no NAME=VALUE such as a=0\.5\.",
+    "sgd --target a*z1 --length 2 --param a=x": r"Invalid value: 'x' is not a number\.",
+    "sgd --target a*z1 --length 2 --param a=nan": r"parameter a must be finite, got nan",
+    "sgd --target a*z1 --length 2 --param a=1 --param a=2": r"Invalid value: a has two values, 1 and 2\.",
+    "sgd --target z1 --length 2 --param b=2": r"parameter 'b' does not occur in target 'z1'",
+    "sgd --target z1 --length 2 --param length=2": r"param must have a name of its own, got 'length'",
+    "sgd --param a=1": r"param goes with target EXPR, got none",
+    "analyse a*z1 --length 2 --param a=": r"Invalid value: '' is not a number\.",
     "sgd --target z1 --length 2 --activation relu": r"activation goes with student 'tied', got student 'attention'",
     "sgd --target z1 --length 2 --weights 1,1": r"weights goes with student 'tied', got student 'attention'",
     "sgd --target z1 --length 2 --student tied --scores linear": r"scores goes with student 'attention', got .*",
@@ -218,6 +227,14 @@ def test_sgd_of_an_expression(command, tmp_path, line):
     with xr.open_dataset(tmp_path / "results/sgd.nc", engine="h5netcdf") as saved:
         assert sx.Problem.from_attrs(saved.attrs).to_attrs() == problem.to_attrs()
         xr.testing.assert_identical(saved.load()["overlap"], runs["overlap"])
+
+
+def test_parameters_of_an_expression(command, tmp_path):
+    line = "--target a*z1+b_2*He2(z2) --length 2 --learning-rate 0.05 --param a=-1e-1 --param b_2=3"
+    assert command(f"sgd {line} {SMALL}")[::2] == (0, "")
+    with xr.open_dataset(tmp_path / "results/sgd.nc", engine="h5netcdf") as saved:
+        target = sx.Problem.from_attrs(saved.attrs).target
+    assert target.spec() == sx.Target("a*z1+b_2*He2(z2)", length=2, a=-0.1, b_2=3).spec()
 
 
 def test_a_rate_at_which_the_noise_wins_is_warned_of(command):

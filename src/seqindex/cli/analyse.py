@@ -9,12 +9,13 @@ from typing import Annotated
 
 import typer
 
-from seqindex.cli.console import OUT, Halted, real, say, say_files, table, whole
+from seqindex.cli.console import OUT, PARAM, Halted, named_reals, real, say, say_files, table, whole
 
 
 def analyse(
     target: Annotated[str, typer.Argument(metavar="EXPR", help="Link function, such as 'He2(z1) + z1*z2'.")],
     length: Annotated[int, typer.Option(parser=whole, metavar="L", help="Sequence length.")],
+    param: Annotated[list[str] | None, PARAM] = None,
     student: Annotated[str, typer.Option(metavar="NAME", help="tied (the tied network) or attention.")] = "tied",
     activation: Annotated[
         str | None, typer.Option(metavar="NAME", help="Of the tied network: relu, tanh, He3, or an expression in u.")
@@ -50,7 +51,7 @@ def analyse(
     from seqindex.model.link import Target
     from seqindex.model.problem import Problem
 
-    link = Target(target, length)
+    link = Target(target, length, **named_reals(param or []))
     problem = Problem(
         link, student_of(student, link, encoding_of(encoding, student, length), activation, weights, reduction)
     )

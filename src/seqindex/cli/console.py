@@ -69,12 +69,38 @@ def real(text: str | float) -> float:
 
 OUT = typer.Option("--out", metavar="DIR", help="Folder for the results; files of the same name are replaced.")
 WORKERS = typer.Option("--workers", metavar="N", parser=whole, help="Number of threads; if not given, one a processor.")
+PARAM = typer.Option(
+    "--param",
+    metavar="NAME=VALUE",
+    rich_help_panel="Target",
+    help="Value of a further name in EXPR, as a=0.5; may be given again.",
+)
 QUIET = typer.Option("--quiet", help="Show no progress.")
 
 
 def reals(text: str) -> list[float]:
     """Numbers apart by commas."""
     return [real(part) for part in text.split(",")]
+
+
+def named_reals(texts: Iterable[str]) -> dict[str, float]:
+    """Numbers with names, each as NAME=VALUE.
+
+    Example:
+        >>> named_reals(["a=1", "b=2e-3"])
+        {'a': 1.0, 'b': 0.002}
+    """
+    values: dict[str, float] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not name.isidentifier():
+            raise typer.BadParameter(f"{text!r} is no NAME=VALUE such as a=0.5.")
+        if name in ("link", "length"):
+            raise ValueError(f"param must have a name of its own, got {name!r}")
+        if name in values:
+            raise typer.BadParameter(f"{name} has two values, {values[name]:g} and {value}.")
+        values[name] = real(value)
+    return values
 
 
 def table(header: list[str], rows: Iterable[Iterable[str]]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seqindex.cli.console import reals
+from seqindex.cli.console import named_reals, reals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,9 +27,14 @@ def _together(given: dict[str, Any], where: str, got: str) -> None:
 
 
 def target_of(
-    text: str | None, omega: float | None, alignment: float | None, matrix_file: Path | None, length: int | None
+    text: str | None,
+    parameters: Iterable[str],
+    omega: float | None,
+    alignment: float | None,
+    matrix_file: Path | None,
+    length: int | None,
 ) -> TargetLike:
-    """The link function that ``text`` holds, or the positional-semantic target."""
+    """The link function that ``text`` holds, with parameters as NAME=VALUE, or the positional-semantic target."""
     from seqindex.model.link import Target
     from seqindex.model.target import PositionalSemanticTarget
 
@@ -37,7 +43,8 @@ def target_of(
         _together(given, "the positional-semantic target", f"target {text!r}")
         if length is None:
             raise ValueError("length must be given with target, got none")
-        return Target(text, length)
+        return Target(text, length, **named_reals(parameters))
+    _together({"param": list(parameters) or None}, "target EXPR", "none")
     omega = 0.67 if omega is None else omega
     if matrix_file is None:
         return PositionalSemanticTarget(omega, alignment=1.0 if alignment is None else alignment, length=length)

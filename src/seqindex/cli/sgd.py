@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqindex.cli.console import OUT, QUIET, WORKERS, Halted, note, real, reals, say, say_files, whole
+from seqindex.cli.console import OUT, PARAM, QUIET, WORKERS, Halted, note, real, reals, say, say_files, whole
 from seqindex.cli.problem import ENCODINGS, STUDENTS, encoding_of, student_of, target_of
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def sgd(
             "A link function such as 'z1*z2' or 'sum(He2(z))/sqrt(2)', instead of the positional-semantic one.",
         ),
     ] = None,
+    param: Annotated[list[str] | None, PARAM] = None,
     omega: Annotated[
         float | None, _target(real, "W", "Weight of the positional part, in [0, 1]; 0.67 if not given.")
     ] = None,
@@ -115,7 +116,7 @@ def sgd(
     from seqindex.sgd.run import Interrupted
     from seqindex.sgd.run import sgd as simulate
 
-    link = target_of(target, omega, alignment, alignment_matrix, length)
+    link = target_of(target, param or [], omega, alignment, alignment_matrix, length)
     shifts = encoding_of(encoding, student, link.length)
     problem = Problem(link, student_of(student, link, shifts, activation, weights, reduction, scores), loss)
     law = _start(problem, start, m, e)
