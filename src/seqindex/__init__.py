@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from seqindex.model.tied import random_weights as random_weights
     from seqindex.order import Order as Order
     from seqindex.outcome import Outcome as Outcome
+    from seqindex.sgd.hitting import hitting_time as hitting_time
+    from seqindex.sgd.hitting import recovery_time as recovery_time
     from seqindex.sgd.run import Interrupted as Interrupted
     from seqindex.sgd.run import sgd as sgd
     from seqindex.sgd.start import Start as Start
@@ -68,6 +70,8 @@ _HOMES = {
     "phase_diagram": "seqindex.theory.phases",
     "sgd": "seqindex.sgd",
     "Interrupted": "seqindex.sgd.run",
+    "hitting_time": "seqindex.sgd.hitting",
+    "recovery_time": "seqindex.sgd.hitting",
     "Start": "seqindex.sgd.start",
     "Near": "seqindex.sgd.stop",
 }
