@@ -12,6 +12,7 @@ from seqindex.model.problem import STUDENTS, TARGETS, Problem
 from seqindex.model.reduction import REDUCTIONS, Projection, Reduction
 from seqindex.model.target import PositionalSemanticTarget
 from seqindex.model.tied import TiedNetwork
+from seqindex.model.untied import UntiedNetwork
 
 LENGTHS = [1, 2, 3, 5]
 
@@ -34,6 +35,7 @@ EXAMPLES = {
     "Target": lambda length: Target(lambda z: np.exp(-(z**2)), length),
     "Attention": lambda length: Attention(length),
     "TiedNetwork": lambda length: TiedNetwork(length, "tanh", np.cos(np.arange(length))),
+    "UntiedNetwork": lambda length: UntiedNetwork(length, "softplus"),
 }
 
 

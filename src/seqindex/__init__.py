@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from seqindex.model.target import PositionalSemanticTarget as PositionalSemanticTarget
     from seqindex.model.tied import TiedNetwork as TiedNetwork
     from seqindex.model.tied import random_weights as random_weights
+    from seqindex.model.untied import UntiedNetwork as UntiedNetwork
     from seqindex.order import Order as Order
     from seqindex.outcome import Outcome as Outcome
     from seqindex.sgd.hitting import hitting_time as hitting_time
@@ -57,6 +58,7 @@ _HOMES = {
     "Target": "seqindex.model.link",
     "TiedNetwork": "seqindex.model.tied",
     "random_weights": "seqindex.model.tied",
+    "UntiedNetwork": "seqindex.model.untied",
     "Order": "seqindex.order",
     "Outcome": "seqindex.outcome",
     "PopulationRisk": "seqindex.theory.risk",

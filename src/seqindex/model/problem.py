@@ -16,8 +16,10 @@ from seqindex.model.attention import Attention
 from seqindex.model.frame import Frame
 from seqindex.model.link import Target
 from seqindex.model.loss import LOSSES, Loss
+from seqindex.model.rows import Rows
 from seqindex.model.target import PositionalSemanticTarget
 from seqindex.model.tied import TiedNetwork
+from seqindex.model.untied import UntiedNetwork
 
 Array = NDArray[np.float64]
 
@@ -57,8 +59,8 @@ class StudentLike(Protocol):
         ...
 
     @property
-    def frame(self) -> Frame:
-        """Coordinates of the encoding."""
+    def frame(self) -> Frame | Rows:
+        """Geometry of the weights: coordinates of the encoding for one weight vector, or one vector a position."""
         ...
 
     @property
@@ -99,7 +101,7 @@ _EXAMPLES = {"target": "PositionalSemanticTarget(0.5, alignment=1.0)", "student"
 
 TARGETS: dict[str, Any] = {"PositionalSemanticTarget": PositionalSemanticTarget, "Target": Target}
 """Targets that can be read back, by kind."""
-STUDENTS: dict[str, Any] = {"Attention": Attention, "TiedNetwork": TiedNetwork}
+STUDENTS: dict[str, Any] = {"Attention": Attention, "TiedNetwork": TiedNetwork, "UntiedNetwork": UntiedNetwork}
 """Students that can be read back, by kind."""
 
 
@@ -160,8 +162,27 @@ class Problem:
 
     @property
     def frame(self) -> Frame:
-        """Basis of span(w*, P)."""
-        return self.student.frame
+        """Basis of span(w*, P), for students with one weight vector.
+
+        Raises:
+            TypeError: a student with one weight vector a position.
+        """
+        frame = self.student.frame
+        if not isinstance(frame, Frame):
+            raise TypeError(f"student must have one weight vector for all positions here, got {self.student!r:.80}")
+        return frame
+
+    @property
+    def rows(self) -> Rows:
+        """Spheres of the weight vectors, for students with one a position.
+
+        Raises:
+            TypeError: a student with one weight vector for all positions.
+        """
+        rows = self.student.frame
+        if not isinstance(rows, Rows):
+            raise TypeError(f"student must have one weight vector a position here, got {self.student!r:.80}")
+        return rows
 
     def block_functions(self, student: StudentLike) -> tuple[Any, ...]:
         """What a simulation calls, in the order of the first eight arguments of its ``advance``.

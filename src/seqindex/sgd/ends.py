@@ -13,7 +13,7 @@ def encoding_norm(runs: xr.Dataset) -> xr.DataArray:
     """|e| over (replica, record); zero without an encoding."""
     about = {"long_name": "|e|", "units": "1"}
     if "encoding_overlap" not in runs:
-        return xr.zeros_like(runs["overlap"]).assign_attrs(about)
+        return xr.zeros_like(runs["overlap_norm"]).assign_attrs(about)
     e = runs["encoding_overlap"]
     square = (e * e).sum("direction", skipna=False) if "direction" in e.dims else e * e
     return (square**0.5).assign_attrs(about)
@@ -34,7 +34,7 @@ def ends(runs: xr.Dataset) -> xr.DataArray:
         ['semantic', 'semantic']
     """
     last = runs.isel(record=-1)
-    semantic = (last["overlap"] ** 2 > 0.5).astype(np.int8)
+    semantic = (last["overlap_norm"] ** 2 > 0.5).astype(np.int8)
     positional = (encoding_norm(last) ** 2 > 0.5).astype(np.int8)
     about = {
         "long_name": "where the replica ended",

@@ -23,7 +23,8 @@ _SUMS: dict[str, Any] = {**OPTIONS, "fastmath": FAST_FLAGS | {"reassoc"}}
 
 
 @njit(**_SUMS)
-def _dot(a, b):  # type: ignore[no-untyped-def]
+def dot(a, b):  # type: ignore[no-untyped-def]
+    """Scalar product of two rows."""
     total = 0.0
     for j in range(a.size):
         total += a[j] * b[j]
@@ -87,8 +88,8 @@ def advance(  # type: ignore[no-untyped-def]
                 x = tokens[i].reshape(-1)
                 for position in range(length):
                     token = x[position * padded : (position + 1) * padded]
-                    zstar[position, i] = _dot(token, wstar) / root
-                    shifted = (_dot(token, weights[i]) + _dot(encoding[position], weights[i])) / root
+                    zstar[position, i] = dot(token, wstar) / root
+                    shifted = (dot(token, weights[i]) + dot(encoding[position], weights[i])) / root
                     z[position, i] = shifted + injection[position]
             for position in range(length):  # a block that is not full repeats its first replica's fields
                 for i in range(count, WIDTH):
@@ -112,14 +113,14 @@ def advance(  # type: ignore[no-untyped-def]
             row = gradient[i]
             for j in range(dim):
                 w[j] -= learning_rate * row[j]
-            scale = root / math.sqrt(_dot(w, w))
+            scale = root / math.sqrt(dot(w, w))
             for j in range(dim):
                 w[j] *= scale
             if not (0.0 < scale < math.inf) and diverged[i] < 0:
                 diverged[i] = step
 
 
-def _refuse_more_than_memory(wanted: float, dim: int) -> None:
+def refuse_more_than_memory(wanted: float, dim: int) -> None:
     """Raise ValueError where arrays of ``wanted`` bytes would not fit."""
     if not hasattr(os, "sysconf"):
         return
@@ -145,7 +146,7 @@ class ExplicitEngine:
         frame = problem.frame
         replicas = len(nu)
         padded = -(-dim // WIDTH) * WIDTH
-        _refuse_more_than_memory(8.0 * padded * (replicas + min(replicas, WIDTH) * (problem.length + 2)), dim)
+        refuse_more_than_memory(8.0 * padded * (replicas + min(replicas, WIDTH) * (problem.length + 2)), dim)
         self._basis = frame.basis(dim, np.random.default_rng(sequence(seed, 0, FRAME)))
         wstar = np.zeros(padded)
         wstar[:dim] = math.sqrt(dim) * self._basis[:, 0]

@@ -14,8 +14,7 @@ from seqindex import check
 from seqindex.model.problem import Problem
 from seqindex.outcome import Outcome, flag_attrs
 from seqindex.progress import Advance, track
-from seqindex.sgd.explicit import ExplicitEngine
-from seqindex.sgd.reduced import ReducedEngine
+from seqindex.sgd.geometry import SHARED, Geometry, geometry_of
 from seqindex.sgd.rounds import Rounds
 from seqindex.sgd.settings import Settings
 from seqindex.sgd.start import Start
@@ -35,8 +34,8 @@ class Engine(Protocol):
         ...
 
 
-ENGINES: dict[str, Any] = {"reduced": ReducedEngine, "explicit": ExplicitEngine}
-"""Engines by name."""
+ENGINES: dict[str, Any] = SHARED.engines
+"""Engines by name, of students with one weight vector."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -75,7 +74,7 @@ def sgd(
 
     Args:
         problem: target, student and loss.
-        dim: dimension d, at least the rank of the frame plus one.
+        dim: dimension d, at least the rank of the frame plus one; for untied networks 2.
         learning_rate: gamma; time is t = gamma * step / d.
         steps: number of steps, int64.
         replicas: number of independent runs.
@@ -93,7 +92,8 @@ def sgd(
     Returns:
         Dataset over (replica, record) with "overlap" m, "encoding_overlap" e (if the student has an encoding; a third
         dimension "direction" if there are several), "overlap_norm" |m|, "outcome" and "end_step" a replica, and the
-        coordinate "step".  A frozen replica repeats its last state; a diverged one is NaN from then on.  The attributes
+        coordinate "step".  Of an untied network "overlap" has a third dimension "position" and "overlap_norm" is
+        ||m|| / sqrt(L).  A frozen replica repeats its last state; a diverged one is NaN from then on.  The attributes
         hold the problem and all settings.
 
     Raises:
@@ -109,13 +109,15 @@ def sgd(
     """
     settings = Settings.checked(problem, dim, learning_rate, steps, replicas, seed, start, batch, workers)
     record_steps = recorded_steps(records, settings.steps)
-    make = ENGINES[check.choice("engine", engine, ENGINES)]
+    geometry = geometry_of(problem)
+    make = geometry.engines[check.choice("engine", engine, geometry.engines)]
     if stop is not None and not isinstance(stop, Near):
         raise TypeError(f"stop must be a Near such as Near([(1, 0)], distance=0.3), or None, got {stop!r:.80}")
+    simulation = settings.engine(make)
     if stop is not None:
-        check.array("points of stop", stop.points, (None, problem.frame.rank))
+        check.array("points of stop", stop.points, (None, len(simulation.s)))
 
-    run = _Run(settings.engine(make), record_steps, settings.replicas, stop)
+    run = _Run(simulation, record_steps, settings.replicas, stop)
     interrupted = False
     with track("sgd", settings.steps, progress) as advance:
         try:
@@ -127,7 +129,7 @@ def sgd(
         "engine": engine,
         "stop": "" if stop is None else json.dumps(stop.spec()),
     }
-    runs = _dataset(run, attrs)
+    runs = _dataset(run, geometry, attrs)
     if interrupted:
         raise Interrupted(runs)
     return runs
@@ -193,23 +195,14 @@ class _Run:
             rounds.active = rounds.active[~done]
 
 
-def _dataset(run: _Run, attrs: dict[str, Any]) -> xr.Dataset:
-    m = run.states[0]
-    dims = ("replica", "record")
+def _dataset(run: _Run, geometry: Geometry, attrs: dict[str, Any]) -> xr.Dataset:
     variables: dict[str, Any] = {
-        "overlap": (dims, m, {"long_name": "overlap m = w.w*/d", "units": "1"}),
-        "overlap_norm": (dims, np.abs(m), {"long_name": "|m|", "units": "1"}),
+        **geometry.variables(run.states),
         "outcome": ("replica", run.outcome, flag_attrs()),
         "end_step": ("replica", run.end_step, {"long_name": "step at which the replica ended"}),
     }
-    e = run.states[1:]
-    about = {"long_name": "encoding overlap e, coordinates of w/sqrt(d) along the encoding directions", "units": "1"}
-    if len(e) == 1:
-        variables["encoding_overlap"] = (dims, e[0], about)
-    elif len(e) > 1:
-        variables["encoding_overlap"] = ((*dims, "direction"), np.moveaxis(e, 0, -1), about)
     coords = {
-        "replica": np.arange(m.shape[0]),
+        "replica": np.arange(len(run.outcome)),
         "step": ("record", run.record_steps, {"long_name": "number of steps", "units": "1"}),
     }
     return xr.Dataset(variables, coords, attrs)

@@ -14,6 +14,7 @@ import numpy as np
 import seqindex
 from seqindex import check
 from seqindex.model.problem import Problem
+from seqindex.sgd.geometry import geometry_of
 from seqindex.sgd.random import START, STREAM_VERSION, sequence
 from seqindex.sgd.rounds import processors
 from seqindex.sgd.start import Start
@@ -56,7 +57,7 @@ class Settings:
         """
         if not isinstance(problem, Problem):
             raise TypeError(f"problem must be a seqindex.Problem, got {problem!r:.80}")
-        rank = problem.frame.rank
+        rank = geometry_of(problem).rank(problem.student.frame)
         dim = check.integer("dim", dim, 1, _LARGEST)
         if dim < rank + 1:
             raise ValueError(f"dim must be at least {rank + 1}, the rank {rank} of span(w*, P) plus one, got {dim}")
@@ -73,12 +74,12 @@ class Settings:
 
     def engine(self, make: Callable[..., _Engine], **keywords: Any) -> _Engine:
         """An engine with the replicas at their starts."""
-        frame = self.problem.frame
-        s = np.empty((frame.rank, self.replicas))
-        nu = np.empty(self.replicas)
-        for replica in range(self.replicas):
-            generator = np.random.default_rng(sequence(self.seed, replica, START))
-            s[:, replica], nu[replica] = self.start.draw(frame, self.dim, generator)
+        draw, frame = geometry_of(self.problem).draw, self.problem.student.frame
+        starts = [
+            draw(frame, self.start, self.dim, np.random.default_rng(sequence(self.seed, replica, START)))
+            for replica in range(self.replicas)
+        ]
+        s, nu = (np.stack(parts, axis=-1) for parts in zip(*starts, strict=True))
         return make(self.problem, self.dim, self.learning_rate, self.batch, s, nu, self.seed, **keywords)
 
     def attrs(self) -> dict[str, Any]:

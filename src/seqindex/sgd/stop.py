@@ -20,7 +20,7 @@ class Near:
     noise around it, so that what is called converged no longer leaves.
 
     Args:
-        points: (n, R) states (m, e_1, ...).
+        points: (n, R) states (m, e_1, ...); (n, L) states (m_1, ..., m_L) of untied networks.
         distance: Euclidean distance.
 
     Raises:
