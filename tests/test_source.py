@@ -61,17 +61,6 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def test_another_value_or_length_compiles_nothing():
-    """Numbers travel in the parameters, whatever order SymPy puts the terms into."""
-    text = "a*z1*z2 + b*z2 + c*z1 + b*sum(He4(z)*exp(a*z))"
-    first = Target(text, 3, a=0.9, b=0.2, c=-3.0)
-    second = Target(text, 7, a=0.25, b=20.0, c=7.5)
-    assert second.kernel.function is first.kernel.function
-    z = fields(7)
-    np.testing.assert_allclose(labels_of_kernel(second, z), second(z), rtol=1e-12, atol=1e-11)
-    assert Target(text, 3, a=1.0, b=0.2, c=-3.0).kernel.function is not first.kernel.function  # another shape
-
-
 def test_processes_that_write_the_same_module_at_once(tmp_path):
     for process in [start(tmp_path) for _ in range(2)]:
         finish(process)
