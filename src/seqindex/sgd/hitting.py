@@ -12,7 +12,7 @@ from seqindex import check
 from seqindex.model.problem import Problem
 from seqindex.outcome import Outcome, flag_attrs
 from seqindex.progress import Advance, track
-from seqindex.sgd.reduced import ReducedEngine
+from seqindex.sgd.geometry import geometry_of
 from seqindex.sgd.rounds import Rounds
 from seqindex.sgd.run import Interrupted
 from seqindex.sgd.settings import Settings
@@ -37,7 +37,7 @@ def hitting_time(
     workers: int | None = None,
     progress: bool | Advance | None = None,
 ) -> xr.Dataset:
-    """First step at which |m| >= threshold, for each replica, to the step.
+    """First step at which |m| (untied networks: ||m|| / sqrt(L)) >= threshold, for each replica, to the step.
 
     A replica makes the same steps as under ``sgd`` with the same arguments, and stops when it crosses.  Every step is
     looked at, at no cost that depends on d.
@@ -72,8 +72,9 @@ def hitting_time(
     """
     settings = Settings.checked(problem, dim, learning_rate, steps, replicas, seed, start, batch, workers)
     threshold = _checked(threshold)
-    engine = settings.engine(ReducedEngine, threshold=threshold)
-    watch = _Watch(np.abs(engine.s[0]) >= threshold)
+    geometry = geometry_of(problem)
+    engine = settings.engine(geometry.engines["reduced"], threshold=threshold)
+    watch = _Watch(geometry.norm(engine.s) >= threshold)
     interrupted = False
     with (
         track("hitting_time", settings.steps, progress) as made,
