@@ -9,9 +9,9 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure as Drawing
 
-from seqindex.paper import fig1, fig2, fig4, fig5, fig6, fig12, fig13
+from seqindex.paper import fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, fig9, fig10, fig11, fig12, fig13
 from seqindex.paper.claim import Claim
-from seqindex.paper.jobs import Job
+from seqindex.paper.jobs import AnyJob
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Figure:
     title: str
     full: Any
     quick: Any
-    jobs: Callable[[Any], list[Job]]
+    jobs: Callable[[Any], Sequence[AnyJob]]
     compute: Callable[[Any, Sequence[xr.Dataset]], xr.Dataset]
     draw: Callable[[xr.Dataset], Drawing]
     claims: Callable[[xr.Dataset], Sequence[Claim]]
@@ -40,9 +40,15 @@ class Figure:
 _MODULES: dict[str, Any] = {
     "fig1": fig1,
     "fig2": fig2,
+    "fig3": fig3,
     "fig4": fig4,
     "fig5": fig5,
     "fig6": fig6,
+    "fig7": fig7,
+    "fig8": fig8,
+    "fig9": fig9,
+    "fig10": fig10,
+    "fig11": fig11,
     "fig12": fig12,
     "fig13": fig13,
 }

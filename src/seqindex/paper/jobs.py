@@ -17,6 +17,7 @@ import xarray as xr
 import seqindex
 from seqindex.model.problem import Problem
 from seqindex.progress import Advance, track
+from seqindex.sgd.hitting import hitting_time
 from seqindex.sgd.random import STREAM_VERSION
 from seqindex.sgd.run import sgd
 from seqindex.sgd.start import Start
@@ -48,12 +49,8 @@ class Job:
     def key(self) -> str:
         """A name that changes with anything that changes the result."""
         stop = None if self.stop is None else [np.asarray(self.stop.points).tolist(), self.stop.distance]
-        settings = [
-            self.problem.to_attrs(),
-            [self.dim, self.learning_rate, self.steps, self.replicas, self.seed, self.records, self.history],
-            [self.start.spec(), stop, STREAM_VERSION, seqindex.__version__],
-        ]
-        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:24]
+        numbers = [self.dim, self.learning_rate, self.steps, self.replicas, self.seed, self.records, self.history]
+        return _name(self.problem.to_attrs(), numbers, self.start.spec(), stop)
 
     def run(self, progress: Advance) -> xr.Dataset:
         """Simulate on one core."""
@@ -73,9 +70,60 @@ class Job:
         return (runs if self.history else runs.isel(record=[-1])).assign_attrs(job=self.key())
 
 
+@dataclass(frozen=True, eq=False)
+class TimeJob:
+    """Arguments of one call of ``hitting_time``; equal if the keys are."""
+
+    problem: Problem
+    dim: int
+    learning_rate: float
+    steps: int
+    threshold: float
+    replicas: int
+    seed: int
+    start: Start
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TimeJob) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def key(self) -> str:
+        """A name that changes with anything that changes the result."""
+        numbers = [self.dim, self.learning_rate, self.steps, self.threshold, self.replicas, self.seed]
+        return _name("time", self.problem.to_attrs(), numbers, self.start.spec())
+
+    def run(self, progress: Advance) -> xr.Dataset:
+        """Simulate on one core until every replica has crossed the threshold."""
+        times = hitting_time(
+            self.problem,
+            self.dim,
+            self.learning_rate,
+            self.steps,
+            threshold=self.threshold,
+            replicas=self.replicas,
+            seed=self.seed,
+            start=self.start,
+            workers=1,
+            progress=progress,
+        )
+        return times.assign_attrs(job=self.key())
+
+
+AnyJob = Job | TimeJob
+"""Whatever has a key, a number of steps and a way to run."""
+
+
+def _name(*settings: object) -> str:
+    """A short name of settings that are plain JSON types, and of what else decides the numbers."""
+    everything = [*settings, STREAM_VERSION, seqindex.__version__]
+    return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()[:24]
+
+
 def finished(
-    jobs: Sequence[Job], store: Path, workers: int | None = None, progress: bool | None = None
-) -> Iterator[Job | None]:
+    jobs: Sequence[AnyJob], store: Path, workers: int | None = None, progress: bool | None = None
+) -> Iterator[AnyJob | None]:
     """Run the jobs, the longest first, and yield each once its result is in ``store``.
 
     Kept results come first, then None once the others are under way, so that the caller can do something meanwhile.
@@ -92,7 +140,7 @@ def finished(
     cancelled = threading.Event()
     lock = threading.Lock()
 
-    def work(job: Job) -> None:
+    def work(job: AnyJob) -> None:
         made = 0.0
 
         def tick(steps: float) -> None:
@@ -122,7 +170,7 @@ def finished(
             raise
 
 
-def results(jobs: Sequence[Job], store: Path) -> list[xr.Dataset]:
+def results(jobs: Sequence[AnyJob], store: Path) -> list[xr.Dataset]:
     """Results of finished jobs, in their order.
 
     Raises:
@@ -134,7 +182,7 @@ def results(jobs: Sequence[Job], store: Path) -> list[xr.Dataset]:
     return [data for data in found if data is not None]
 
 
-def load(store: Path, job: Job) -> xr.Dataset | None:
+def load(store: Path, job: AnyJob) -> xr.Dataset | None:
     """The result of a job, or None where it is absent, damaged or of other settings."""
     path = store / f"{job.key()}.nc"
     try:

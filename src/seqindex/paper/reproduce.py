@@ -14,7 +14,7 @@ import seqindex
 from seqindex import check
 from seqindex.paper.claim import Claim, markdown_table
 from seqindex.paper.figures import FIGURES
-from seqindex.paper.jobs import Job, finished, results
+from seqindex.paper.jobs import AnyJob, finished, results
 from seqindex.storage import save_dataset, save_figure, writable_folder, write_whole
 
 
@@ -70,7 +70,7 @@ def reproduce(
         else:
             found[name] = _finish(name, data, folder)
             say(f"{name}: {FIGURES[name].title} (kept from an earlier run) -> {folder / name}.png, .pdf, .nc")
-    ready: set[Job] = set()
+    ready: set[AnyJob] = set()
     begin = time.perf_counter()
     every = list(dict.fromkeys(job for _, jobs in todo.values() for job in jobs))
     for job in finished(every, store, workers, progress):
