@@ -144,10 +144,10 @@ def median_ratio(times: xr.Dataset, over: xr.Dataset, level: float = 0.95, seed:
     above, below = Sample(times), Sample(over)
     rng = np.random.default_rng(seed)
     top, bottom = above.resampled(above.median, rng), below.resampled(below.median, rng)
-    # A median beyond the horizon makes the ratio anything from the horizon's up, or down to zero.
-    low, high = interval(
-        _quotient(np.minimum(top, above.time[-1]), bottom, unknown=0.0), _quotient(top, bottom, unknown=math.inf), level
-    )
+    # A median beyond the horizon is anything from there up.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least, most = np.minimum(top, above.time[-1]) / bottom, top / np.minimum(bottom, below.time[-1])
+    low, high = interval(np.where(np.isnan(least), 0.0, least), np.where(np.isnan(most), math.inf, most), level)
     value, divisor = above.plain(above.median), below.plain(below.median)
     reason = ""
     if value == math.inf or divisor == math.inf:
@@ -166,10 +166,3 @@ def median_ratio(times: xr.Dataset, over: xr.Dataset, level: float = 0.95, seed:
         above.diverged + below.diverged,
         reason,
     )
-
-
-def _quotient(top: Array, bottom: Array, unknown: float) -> Array:
-    """top / bottom where both are known; x / inf is 0 as a lower bound and unbounded as an upper one."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = top / bottom
-    return np.where(np.isinf(bottom) | np.isnan(ratio), unknown, ratio)
