@@ -35,7 +35,7 @@ from seqindex.sgd.stop import Near
 TINY = {
     "fig1": fig1.Scale(points=9, critical=False),
     "fig2": fig2.Scale(points=9, critical=False, dim=100, steps=2000),
-    "fig3": fig3.Scale(lengths=(1, 2), rate=0.05, steps=10**5, searched=(1, 2), replicas=64),
+    "fig3": fig3.Scale((1, 2), 0.05, 10**6, (1, 2), 64, (60, 0.5, 0.05)),
     "fig6": fig6.Scale(points=9, time=0.2),
     "fig7": fig7.Scale(lengths=(1, 2), rate=0.05, steps=10**6, replicas=64),
     "fig8": fig8.Scale(lengths=(1, 3), rate=0.05, steps=10**5, replicas=64),
