@@ -26,7 +26,7 @@ from seqindex.theory.sampled_risk import SampledRisk
 
 Array = NDArray[np.float64]
 
-_ORDER = 96
+ORDER = 96
 """Highest order of the series of a target that is no polynomial."""
 _PANELS = ((0.5, 12), (0.8, 10))
 """Width of a Gauss-Legendre panel and nodes in it, working and coarser; panels meet at u = 0, relu's kink."""
@@ -88,8 +88,8 @@ class LineRisk:
 
     def _coefficients(self, target: Any) -> tuple[Array, Array, bool]:
         """g_j, their errors, and whether there are no more."""
-        series = _series(target)
-        order = min(series.degree, 150) if series.exact else _ORDER
+        series = series_of(target)
+        order = min(series.degree, 150) if series.exact else ORDER
         values, errors = series.taylor(self.directions[0], order)
         roots = np.sqrt([float(math.factorial(j)) for j in range(order + 1)])
         return values[0] * roots, errors[0] * roots, series.exact
@@ -218,9 +218,9 @@ class LineRisk:
 
 
 @lru_cache(maxsize=16)
-def _series(target: Any) -> HermiteSeries:
+def series_of(target: Any) -> HermiteSeries:
     """Series of a target, by identity: the risk, the orders and the predictions of one problem all ask for it."""
-    return HermiteSeries(target, _ORDER)
+    return HermiteSeries(target, ORDER)
 
 
 @lru_cache(maxsize=16)
