@@ -87,6 +87,70 @@ def test_thresholds_out_of_reach(threshold):
         assert "\n" not in str(caught.value)
 
 
+def untied(text, sphere):
+    return sx.Problem(sx.Target(text, 5), sx.UntiedNetwork(5, sphere=sphere))
+
+
+def test_rows_whose_tokens_the_target_does_not_read():
+    """Two of five tokens are read: at most sqrt(2/5) with rows on spheres of their own, 1 on one sphere."""
+    arguments = {"dim": 10**6, "learning_rate": 0.01, "steps": 3, "replicas": 2, "progress": False}
+    problem = untied("He2(z2) + z2*z5", "rows")
+    with pytest.raises(ValueError, match=r"^threshold must be at most 0.6325, .* got 0.64$"):
+        sx.hitting_time(problem, **arguments, threshold=0.64)
+    assert (sx.hitting_time(problem, **arguments, threshold=0.63).outcome == Outcome.CENSORED).all()
+    high = sx.Start.overlaps(m=0.9)
+    above = sx.hitting_time(problem, **arguments, threshold=0.64, start=high)
+    assert (above.outcome == Outcome.ALREADY_ABOVE).all()
+    joint = untied("He2(z2) + z2*z5", "joint")
+    assert (sx.hitting_time(joint, **arguments, threshold=0.64).outcome == Outcome.CENSORED).all()
+    with pytest.raises(ValueError, match=r"^threshold must be at most 0, "):
+        sx.hitting_time(untied("3", "joint"), **arguments)
+
+
+def test_diverged_and_interrupted():
+    broken = sx.Problem(sx.Target("log(z1 - 3)", 1), sx.TiedNetwork(1))
+    hits = sx.hitting_time(broken, 10**4, 0.1, steps=100, threshold=0.9, replicas=3, progress=False)
+    assert (hits.outcome == Outcome.DIVERGED).all()
+    assert hits.time.isnull().all()
+    runs = sx.sgd(broken, 10**4, 0.1, steps=100, replicas=3, progress=False)
+    xr.testing.assert_identical(sx.recovery_time(runs, 0.9).drop_attrs(), hits.drop_attrs())
+
+    made = []
+
+    def stop_soon(amount):
+        made.append(amount)
+        if len(made) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(sx.Interrupted) as caught:
+        sx.hitting_time(TIED, 10**9, 0.1, steps=10**9, threshold=0.9, replicas=3, progress=stop_soon)
+    assert (caught.value.runs.outcome == Outcome.CENSORED).all()
+    assert (caught.value.runs.time == sum(made)).all()
+
+
+def test_records_that_say_less():
+    """A threshold crossed before the first record; a last record before the end; replicas frozen below."""
+    start = sx.Start.overlaps(m=0.95)
+    runs = sx.sgd(TIED, **SHORT, replicas=4, start=start, records=[5, 300], progress=False)
+    found = sx.recovery_time(runs, 0.3)
+    assert (found.time == 5).all()
+    assert (found.outcome == Outcome.RECOVERED).all()  # what it was at the start is not recorded
+    runs = sx.sgd(TIED, 10**8, 0.1, steps=400, replicas=4, records=[0, 300], progress=False)
+    assert (sx.recovery_time(runs).time == 300).all()
+    assert (sx.recovery_time(runs).outcome == Outcome.CENSORED).all()
+    near = sx.Near([[0.0]], distance=0.1)
+    runs = sx.sgd(TIED, 10**8, 0.1, steps=400, replicas=4, records=5, stop=near, progress=False)
+    assert (sx.recovery_time(runs).time == 0).all()
+    assert (sx.recovery_time(runs).outcome == Outcome.CENSORED).all()
+
+
+def test_runs_along_further_dimensions():
+    runs = [sx.sgd(TIED, **(SHORT | {"seed": seed}), replicas=7, records=41, progress=False) for seed in (1, 2)]
+    both = sx.recovery_time(xr.concat(runs, "seed", combine_attrs="drop"), 0.5)
+    for i in range(2):
+        xr.testing.assert_identical(both.isel(seed=i).drop_attrs(), sx.recovery_time(runs[i], 0.5).drop_attrs())
+
+
 def test_other_bad_arguments():
     with pytest.raises(TypeError, match=r"^runs must be a Dataset"):
         sx.recovery_time(3)

@@ -28,8 +28,14 @@ if TYPE_CHECKING:
     from seqindex.sgd.hitting import recovery_time as recovery_time
     from seqindex.sgd.run import Interrupted as Interrupted
     from seqindex.sgd.run import sgd as sgd
+    from seqindex.sgd.scaling import nearest_law as nearest_law
+    from seqindex.sgd.scaling import power_law as power_law
     from seqindex.sgd.start import Start as Start
     from seqindex.sgd.stop import Near as Near
+    from seqindex.sgd.survival import median_ratio as median_ratio
+    from seqindex.sgd.survival import median_time as median_time
+    from seqindex.sgd.survival import restricted_mean as restricted_mean
+    from seqindex.sgd.survival import survival_curve as survival_curve
     from seqindex.theory.boundaries import phase_boundary as phase_boundary
     from seqindex.theory.critical import critical_points as critical_points
     from seqindex.theory.escape import escape_order as escape_order
@@ -74,6 +80,12 @@ _HOMES = {
     "Interrupted": "seqindex.sgd.run",
     "hitting_time": "seqindex.sgd.hitting",
     "recovery_time": "seqindex.sgd.hitting",
+    "median_time": "seqindex.sgd.survival",
+    "median_ratio": "seqindex.sgd.survival",
+    "restricted_mean": "seqindex.sgd.survival",
+    "survival_curve": "seqindex.sgd.survival",
+    "nearest_law": "seqindex.sgd.scaling",
+    "power_law": "seqindex.sgd.scaling",
     "Start": "seqindex.sgd.start",
     "Near": "seqindex.sgd.stop",
 }

@@ -6,6 +6,7 @@ A student says what its weights are by the type of its ``frame``: a ``Frame`` is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,7 @@ class Geometry:
         rank: of a frame, the number of directions that a single weight vector must leave room for.
         draw: starting state (s, nu) of one replica, from (frame, start, dim, generator).
         norm: size of the overlap with w*, "overlap_norm", of states (coordinate, ...).
+        reach: largest size that learning leads to.
         variables: overlaps of a Dataset from states (coordinate, replica, record).
         engines: by name.
     """
@@ -41,6 +43,7 @@ class Geometry:
     rank: Callable[[Any], int]
     draw: Callable[[Any, Start, int, np.random.Generator], tuple[Array, Any]]
     norm: Callable[[Array], Array]
+    reach: Callable[[Problem], float]
     variables: Callable[[Array], dict[str, Any]]
     engines: dict[str, Any]
 
@@ -57,12 +60,26 @@ def _draw_rows(rows: Rows, start: Start, dim: int, rng: np.random.Generator) -> 
 
 
 def _shared_norm(states: Array) -> Array:
-    return np.abs(states[0])
+    norm: Array = np.abs(states[0])
+    return norm
 
 
 def _row_norm(states: Array) -> Array:
     norm: Array = np.sqrt((states * states).mean(0))
     return norm
+
+
+def _row_reach(problem: Problem) -> float:
+    """The rows of a sphere can all turn to w* only if the target reads one of their tokens; else they stay random."""
+    rows: Any = problem.student.frame
+    z, other = np.random.default_rng(0).standard_normal((2, 16, rows.length))
+    y = problem.target(z)
+    read = np.empty(rows.length, dtype=bool)
+    for position in range(rows.length):
+        changed = z.copy()
+        changed[:, position] = other[:, position]
+        read[position] = not np.array_equal(problem.target(changed), y, equal_nan=True)
+    return math.sqrt(read.reshape(rows.spheres, rows.together).any(1).mean())
 
 
 def _shared_variables(states: Array) -> dict[str, Any]:
@@ -92,6 +109,7 @@ SHARED = Geometry(
     rank=lambda frame: int(frame.rank),
     draw=_draw_shared,
     norm=_shared_norm,
+    reach=lambda problem: 1.0,
     variables=_shared_variables,
     engines={"reduced": ReducedEngine, "explicit": ExplicitEngine},
 )
@@ -100,6 +118,7 @@ PER_POSITION = Geometry(
     rank=lambda rows: int(rows.row.rank),
     draw=_draw_rows,
     norm=_row_norm,
+    reach=_row_reach,
     variables=_row_variables,
     engines={"reduced": RowsEngine, "explicit": RowsExplicitEngine},
 )

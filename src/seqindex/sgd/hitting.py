@@ -61,7 +61,9 @@ def hitting_time(
         average such times; a plain mean would count a censored replica as one that crossed at T.
 
     Raises:
-        ValueError, TypeError: a bad argument, named in one line; so a threshold that no overlap reaches.
+        ValueError, TypeError: a bad argument, named in one line; so a threshold that learning does not reach: more than
+            1, or more than sqrt(k / L) of an untied network's rows on spheres of their own where the target reads k
+            tokens.
         Interrupted: on Ctrl-C; its ``runs`` holds the times known by then, the other replicas censored where they were.
 
     Example:
@@ -75,6 +77,12 @@ def hitting_time(
     geometry = geometry_of(problem)
     engine = settings.engine(geometry.engines["reduced"], threshold=threshold)
     watch = _Watch(geometry.norm(engine.s) >= threshold)
+    reach = geometry.reach(problem)
+    if threshold > reach and (watch.outcome == Outcome.CENSORED).any():
+        raise ValueError(
+            f"threshold must be at most {reach:.4g}, where every row whose token the target reads is aligned and the "
+            f"others, on spheres of their own, stay random, got {threshold:g}"
+        )
     interrupted = False
     with (
         track("hitting_time", settings.steps, progress) as made,
