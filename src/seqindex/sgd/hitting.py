@@ -57,8 +57,8 @@ def hitting_time(
 
     Returns:
         Dataset over replica with "time" in steps and "outcome": recovered (time is the step of the crossing),
-        already_above (0), censored (T) or diverged (NaN).  ``survival`` and its companions in ``seqindex.sgd.survival``
-        average such times; a plain mean would count a censored replica as one that crossed at T.
+        already_above (0), censored (T) or diverged (NaN).  ``median_time`` and ``restricted_mean`` average
+        such times; a plain mean would count a censored replica as one that crossed at T.
 
     Raises:
         ValueError, TypeError: a bad argument, named in one line; so a threshold that learning does not reach: more than
