@@ -77,7 +77,7 @@ def predicted_recovery(
         >>> problem = sx.Problem(sx.Target("sum(He2(z))/sqrt(2)", length=4), sx.TiedNetwork(4))
         >>> found = predicted_recovery(problem, dim=1000, threshold=0.5)
         >>> round(found.largest_rate * 5 * np.pi**0.5 / 2, 6), round(found.steps, -3)  # gamma_c = K / (L + 1)
-        (1.0, 47000.0)
+        (1.0, 51000.0)
     """
     dim = check.integer("dim", dim, problem.frame.rank + 1)
     threshold = check.number("threshold", threshold, 0.0, 1.0, positive=True)
@@ -93,7 +93,7 @@ def predicted_recovery(
     start = _MEDIAN / math.sqrt(dim)
     largest = 2.0 * pull / noise * {1: 1.0 / threshold, 2: 1.0}.get(k, start ** max(k - 2, 0))
     rate = _BEST[min(k, 3)] * largest if learning_rate is None else learning_rate
-    drift = _Drift(risk, order, pull, rate, noise)
+    drift = _Drift(risk, order, pull, rate, noise, threshold)
     if k == 1:
         time = drift.time(0.0, threshold)
         return _found(order, rate, largest, time, None, noise, dim)
@@ -129,18 +129,26 @@ def _zeros(problem: Problem) -> Array | float | None:
 class _Drift:
     """dx/dt along the direction of escape."""
 
-    def __init__(self, risk: PopulationRisk, order: Order, pull: float, rate: float, noise: float) -> None:
+    def __init__(self, risk: PopulationRisk, order: Order, pull: float, rate: float, noise: float, end: float) -> None:
         self._risk = risk
         self._order = order
         self._pull = pull
-        self._damping = 0.5 * rate * noise
+        self._rate = rate
+        self._noise = np.array([0.0, 0.0, noise])
+        if risk.problem.frame.rank == 1:
+            # The noise changes little up to the threshold: a parabola through three points.
+            assert order.direction is not None
+            x = np.array([0.0, 0.5 * end, end])
+            values = [noise, *risk.mean_square_gradient(float(order.direction[0]) * x[1:])]
+            self._noise = np.polyfit(x, values, 2)
 
     def __call__(self, x: Array) -> Array:
+        damping = 0.5 * self._rate * np.polyval(self._noise, x) * x
         if self._risk.problem.frame.rank == 1:
             assert self._order.direction is not None
             sign = float(self._order.direction[0])
-            return np.asarray(-(1.0 - x**2) * sign * self._risk.gradient(sign * x)[..., 0] - self._damping * x)
-        return self._pull * x ** (int(self._order) - 1) - self._damping * x
+            return np.asarray(-(1.0 - x**2) * sign * self._risk.gradient(sign * x)[..., 0] - damping)
+        return np.asarray(self._pull * x ** (int(self._order) - 1) - damping)
 
     def time(self, begin: float, end: float) -> float | None:
         """Integral of dx / (dx/dt), in log x where x starts above 0; None where the drift vanishes on the way."""
