@@ -236,13 +236,13 @@ def test_slowed_by_the_length(case, sphere):
 
 @pytest.mark.parametrize(("sphere", "top"), [("rows", 1.0), ("joint", math.sqrt(5.0))])
 def test_one_token_of_five(sphere, top):
-    """g = z1: one row learns; it takes all the norm where the rows share it, and ||m|| / sqrt(L) is 1, not 1 / sqrt(5)."""
+    """g = z1: one row learns, and takes all the norm where the rows share it: ||m|| / sqrt(L) is 1, not 1 / sqrt(5)."""
     problem = problem_of(5, "relu", sphere, sx.Target("z1", 5))
     runs = sx.sgd(problem, 1000, 0.05, 400_000, 64, 6, sx.Start.orthogonal(), records=2, progress=False)
     m = runs["overlap"].values[:, -1].mean(0)
-    assert m[0] == pytest.approx(top, rel=0.01)
+    assert m[0] == pytest.approx(top, rel=0.03)
     assert np.abs(m[1:]).max() < 0.02
-    assert float(runs.overlap_norm[:, -1].mean()) == pytest.approx(top / math.sqrt(5.0), rel=0.02)
+    assert float(runs.overlap_norm[:, -1].mean()) == pytest.approx(top / math.sqrt(5.0), rel=0.03)
 
 
 # Through sgd and hitting_time
