@@ -93,6 +93,9 @@ BAD = {
     "sgd --start random --m 0.1": r"m goes with start 'overlaps' or 'released', got start 'random'",
     "sgd --start released --e 0.1": r"e goes with start 'overlaps', got start 'released'",
     "sgd --start overlaps --m 0.9 --e 0.9": r"m\^2 \+ \|e\|\^2 must be at most 1, got 1.62",
+    "sgd --target z1 --length 1 --student untied --encoding opposite": r"encoding .*",
+    "sgd --target z1 --length 1 --student tied --sphere joint": "sphere goes with student 'untied', got student 'tied'",
+    "sgd --target z1 --length 1 --student untied --sphere all": r"sphere must be one of 'rows', 'joint', got 'all'.*",
     "sgd --start overlaps": "start 'overlaps' needs m, e or both, got neither; for m = e = 0 use start 'orthogonal'",
     "sgd --engine explicit --dim 1e12": r"dim must fit into memory, got 1000000000000, which takes .*",
     "sgd --start overlaps --e 0.1,0.2": r"e must have shape \(1,\), got \(2,\)",
@@ -104,7 +107,7 @@ BAD = {
     "sgd --alignment-matrix C.txt": r"alignment-matrix must be a file of numbers, got 'C.txt' \(.*\)",
     "sgd --alignment-matrix A.txt --length 3": r"length must be 2, the size of alignment_matrix, got 3",
     "sgd --student tied": r"student 'tied' needs a target with one label, got 4",
-    "sgd --student tide": r"student must be one of 'attention', 'tied', got 'tide'; did you mean 'tied'\?",
+    "sgd --student tide": r"student must be one of 'attention', 'tied', 'untied', got 'tide'; did you mean 'tied'\?",
     "sgd --target z1*z2": r"length must be given with target, got none",
     "sgd --target z3 --length 2": r"target has fields z1 to z2 at length 2, got z3 at column 1, 'z3'",
     "sgd --target z1 --length 2 --omega 0.3": r"omega goes with the positional-semantic target, got target 'z1'",
@@ -216,6 +219,19 @@ STUDENTS = {
         2, sx.InjectedEncoding([1.0, -0.5]), "plain_trace", "linear"
     ),
 }
+
+
+def test_sgd_of_an_untied_network(command, tmp_path):
+    line = "sgd --target z1+He2(z2) --length 2 --student untied --sphere joint --learning-rate 0.05"
+    code, out, err = command(f"{line} --start overlaps --m 0.2 {SMALL}")
+    assert (code, err) == (0, "")
+    assert "final ||m|| / sqrt(L) = " in out
+    problem = sx.Problem(sx.Target("z1+He2(z2)", length=2), sx.UntiedNetwork(2, sphere="joint"))
+    start = sx.Start.overlaps(m=0.2)
+    runs = sx.sgd(problem, dim=100, learning_rate=0.05, steps=200, replicas=4, seed=0, start=start, records=5)
+    with xr.open_dataset(tmp_path / "results/sgd.nc", engine="h5netcdf") as saved:
+        assert sx.Problem.from_attrs(saved.attrs).to_attrs() == problem.to_attrs()
+        xr.testing.assert_identical(saved.load()["overlap"], runs["overlap"])
 
 
 @pytest.mark.parametrize("line", STUDENTS)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seqindex.model.problem import StudentLike, TargetLike
 
 ENCODINGS = ("opposite", "none", "random", "sinusoidal")
-STUDENTS = ("attention", "tied")
+STUDENTS = ("attention", "tied", "untied")
 
 
 def _together(given: dict[str, Any], where: str, got: str) -> None:
@@ -59,19 +59,28 @@ def student_of(
     weights: str | None = None,
     reduction: str | None = None,
     scores: str | None = None,
+    sphere: str | None = None,
 ) -> StudentLike:
     """A student for a target; attention by default has a trace where there is one label."""
     from seqindex import check
     from seqindex.model.attention import Attention
     from seqindex.model.tied import TiedNetwork
+    from seqindex.model.untied import UntiedNetwork
 
     kind = check.choice("student", kind, STUDENTS)
+    if kind == "untied":
+        given = {"reduction": reduction, "scores": scores, "weights": weights, "encoding": encoding}
+        _together(given, "another student", f"student {kind!r}")
+        if target.outputs > 1:
+            raise ValueError(f"student 'untied' needs a target with one label, got {target.outputs}")
+        return UntiedNetwork(target.length, activation or "relu", sphere or "rows")
+    _together({"sphere": sphere}, "student 'untied'", f"student {kind!r}")
     if kind == "tied":
         _together({"reduction": reduction, "scores": scores}, "student 'attention'", f"student {kind!r}")
         if target.outputs > 1:
             raise ValueError(f"student 'tied' needs a target with one label, got {target.outputs}")
-        given = None if weights is None else reals(weights)
-        return TiedNetwork(target.length, activation or "relu", given, encoding)
+        numbers = None if weights is None else reals(weights)
+        return TiedNetwork(target.length, activation or "relu", numbers, encoding)
     _together({"activation": activation, "weights": weights}, "student 'tied'", f"student {kind!r}")
     if reduction is None:
         reduction = "trace" if target.outputs == 1 else "identity"
@@ -84,7 +93,7 @@ def encoding_of(name: str | None, student: str, length: int) -> Encoding | None:
     from seqindex.model.encoding import InjectedEncoding, OppositeEncoding, RandomEncoding, SinusoidalEncoding
 
     if name is None:
-        name = "none" if student == "tied" else "opposite" if length == 2 else "random"
+        name = "none" if student in ("tied", "untied") else "opposite" if length == 2 else "random"
     if name.startswith("injected:"):
         return InjectedEncoding(reals(name.removeprefix("injected:")))
     name = check.choice("encoding", name, (*ENCODINGS, "injected:c1,c2,.."))

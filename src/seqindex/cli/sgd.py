@@ -61,9 +61,12 @@ def sgd(
     student: Annotated[str, _student(f"{_listed(STUDENTS)}.")] = "attention",
     activation: Annotated[
         str | None,
-        _student("Of tied: relu, tanh, erf, sigmoid, softplus, square, He3, or an expression in u; relu if not given."),
+        _student("Of tied and untied: relu, tanh, erf, sigmoid, softplus, square, He3, or an expression in u."),
     ] = None,
     weights: Annotated[str | None, _student("Of tied: weights of the positions, as 1,-1; ones if not given.")] = None,
+    sphere: Annotated[
+        str | None, _student("Of untied: rows (the paper) or joint (its released code), what a step rescales.")
+    ] = None,
     reduction: Annotated[
         str | None,
         _student("Of attention: identity, trace or plain_trace; trace if not given and there is but one label."),
@@ -118,7 +121,7 @@ def sgd(
 
     link = target_of(target, param or [], omega, alignment, alignment_matrix, length)
     shifts = encoding_of(encoding, student, link.length)
-    problem = Problem(link, student_of(student, link, shifts, activation, weights, reduction, scores), loss)
+    problem = Problem(link, student_of(student, link, shifts, activation, weights, reduction, scores, sphere), loss)
     law = _start(problem, start, m, e)
     folder = storage.writable_folder(out)
     _warn_of_too_high_a_rate(problem, learning_rate, batch, law)
@@ -152,14 +155,20 @@ def _start(problem: Problem, name: str, m: float | None, e: str | None) -> Start
     if name == "overlaps":
         overlap = 0.0 if m is None else m
         along = None if e is None else reals(e)
-        problem.frame.state(overlap, along)  # refuses what does not fit
+        from seqindex.model.rows import Rows
+
+        frame = problem.student.frame
+        (frame.row if isinstance(frame, Rows) else frame).state(overlap, along)  # refuses what does not fit
         return Start.overlaps(overlap, along)
     return Start.released(m) if name == "released" else Start.random() if name == "random" else Start.orthogonal()
 
 
 def _warn_of_too_high_a_rate(problem: Problem, rate: float, batch: int, start: Start) -> None:
     """Say so where the noise, which a mini-batch divides, will keep SGD near m = e = 0."""
-    if start.name not in ("random", "orthogonal") or not math.isfinite(rate) or batch < 1:
+    from seqindex.model.rows import Rows
+
+    rows = isinstance(problem.student.frame, Rows)  # whose noise is that of the tied network, but not its pull
+    if rows or start.name not in ("random", "orthogonal") or not math.isfinite(rate) or batch < 1:
         return  # what is wrong with a number is said by the simulation
     from seqindex.theory.stability import stability_bound
 
@@ -189,7 +198,8 @@ def summary(runs: xr.Dataset, seconds: float) -> str:
     outcomes = runs["outcome"].values
     counts = {name: int((where == ENDS.index(name)).sum()) for name in ("semantic", "positional", "neither")}
     how = {outcome.name.lower(): int((outcomes == outcome).sum()) for outcome in Outcome}
-    means = [f"|m| = {_mean(abs(last['overlap']))}"]
+    name = "||m|| / sqrt(L)" if "position" in last.dims else "|m|"
+    means = [f"{name} = {_mean(last['overlap_norm'])}"]
     if "encoding_overlap" in runs:
         means.append(f"|e| = {_mean(encoding_norm(last))}")
     about = f"learning rate {attrs['learning_rate']:g}, {attrs['engine']} engine"

@@ -36,6 +36,8 @@ def draw_runs(runs: xr.Dataset) -> Figure:
         ['overlap $m$', 'encoding overlap $e$']
     """
     panels = [("overlap $m$", runs["overlap"], -1.0)]
+    if "position" in runs["overlap"].dims:  # one overlap a position: their size
+        panels = [(r"overlap $\|m\| / \sqrt{L}$", runs["overlap_norm"], 0.0)]
     if "encoding_overlap" in runs:
         several = "direction" in runs["encoding_overlap"].dims
         label = "encoding overlap $|e|$" if several else "encoding overlap $e$"
