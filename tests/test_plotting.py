@@ -40,6 +40,7 @@ def runs_of(m, e=None, **attrs):
     if e is not None:
         e = np.asarray(e, dtype=float)
         variables["encoding_overlap"] = (("replica", "record", "direction")[: e.ndim], e)
+    variables["overlap_norm"] = (("replica", "record"), np.abs(m))
     return xr.Dataset(variables, {"step": ("record", 10 * np.arange(m.shape[1]))}, attrs)
 
 
