@@ -38,7 +38,7 @@ class Scale:
 
 
 FULL = Scale(lengths=(2, 5, 10), steps=(400_000, 4_000_000))
-QUICK = Scale(lengths=(2,), steps=(100_000, 2_000_000))
+QUICK = Scale(lengths=(2,), steps=(60_000, 1_000_000))
 
 
 def _problems(text: str, length: int) -> list[Problem]:
