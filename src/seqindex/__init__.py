@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from seqindex.theory.escape import escape_order as escape_order
     from seqindex.theory.escape import flatness as flatness
     from seqindex.theory.exponents import sequence_information_exponent as sequence_information_exponent
+    from seqindex.theory.flow import gradient_flow as gradient_flow
     from seqindex.theory.gain import predicted_gain as predicted_gain
     from seqindex.theory.phases import phase_diagram as phase_diagram
     from seqindex.theory.recovery import predicted_recovery as predicted_recovery
@@ -71,6 +72,7 @@ _HOMES = {
     "critical_points": "seqindex.theory.critical",
     "escape_order": "seqindex.theory.escape",
     "flatness": "seqindex.theory.escape",
+    "gradient_flow": "seqindex.theory.flow",
     "predicted_recovery": "seqindex.theory.recovery",
     "predicted_gain": "seqindex.theory.gain",
     "sequence_information_exponent": "seqindex.theory.exponents",
