@@ -65,11 +65,11 @@ def drift_of(problem: Problem, learning_rate: float = 0.0) -> Drift:
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a Problem, got {check.shown(problem)}")
     rate = check.number("learning_rate", learning_rate, 0.0)
-    make = SharedDrift if isinstance(problem.student.frame, Frame) else RowsDrift
+    make = _SharedDrift if isinstance(problem.student.frame, Frame) else _RowsDrift
     return make(problem, rate)
 
 
-class SharedDrift:
+class _SharedDrift:
     """Drift of s = (m, e), students with one weight vector."""
 
     def __init__(self, problem: Problem, rate: float) -> None:
@@ -104,7 +104,7 @@ class SharedDrift:
         return s[..., 0], None if self.size == 1 else e[..., 0] if self.size == 2 else e
 
 
-class RowsDrift:
+class _RowsDrift:
     """Drift of m in R^L, untied networks."""
 
     def __init__(self, problem: Problem, rate: float) -> None:
