@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from seqindex.model.untied import UntiedNetwork as UntiedNetwork
     from seqindex.order import Order as Order
     from seqindex.outcome import Outcome as Outcome
+    from seqindex.sgd.best_rate import best_of_rates as best_of_rates
+    from seqindex.sgd.best_rate import measured_best_rate as measured_best_rate
     from seqindex.sgd.hitting import hitting_time as hitting_time
     from seqindex.sgd.hitting import recovery_time as recovery_time
     from seqindex.sgd.run import Interrupted as Interrupted
@@ -38,12 +40,15 @@ if TYPE_CHECKING:
     from seqindex.sgd.survival import survival_curve as survival_curve
     from seqindex.theory.boundaries import phase_boundary as phase_boundary
     from seqindex.theory.critical import critical_points as critical_points
+    from seqindex.theory.diffusion import linear_noise as linear_noise
     from seqindex.theory.escape import escape_order as escape_order
     from seqindex.theory.escape import flatness as flatness
     from seqindex.theory.exponents import sequence_information_exponent as sequence_information_exponent
     from seqindex.theory.flow import gradient_flow as gradient_flow
     from seqindex.theory.gain import predicted_gain as predicted_gain
+    from seqindex.theory.langevin import langevin as langevin
     from seqindex.theory.phases import phase_diagram as phase_diagram
+    from seqindex.theory.rates import predicted_rates as predicted_rates
     from seqindex.theory.recovery import predicted_recovery as predicted_recovery
     from seqindex.theory.risk import PopulationRisk as PopulationRisk
 
@@ -73,8 +78,11 @@ _HOMES = {
     "escape_order": "seqindex.theory.escape",
     "flatness": "seqindex.theory.escape",
     "gradient_flow": "seqindex.theory.flow",
+    "langevin": "seqindex.theory.langevin",
+    "linear_noise": "seqindex.theory.diffusion",
     "predicted_recovery": "seqindex.theory.recovery",
     "predicted_gain": "seqindex.theory.gain",
+    "predicted_rates": "seqindex.theory.rates",
     "sequence_information_exponent": "seqindex.theory.exponents",
     "phase_boundary": "seqindex.theory.boundaries",
     "phase_diagram": "seqindex.theory.phases",
@@ -82,6 +90,8 @@ _HOMES = {
     "Interrupted": "seqindex.sgd.run",
     "hitting_time": "seqindex.sgd.hitting",
     "recovery_time": "seqindex.sgd.hitting",
+    "best_of_rates": "seqindex.sgd.best_rate",
+    "measured_best_rate": "seqindex.sgd.best_rate",
     "median_time": "seqindex.sgd.survival",
     "median_ratio": "seqindex.sgd.survival",
     "restricted_mean": "seqindex.sgd.survival",

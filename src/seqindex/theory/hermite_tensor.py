@@ -162,6 +162,44 @@ class HermiteTensor:
             return float(np.abs(np.linalg.eigvalsh(self._form.matrix(None))).max())
         return self._form.largest(starts, seed)
 
+    def steepest(self, sign: float = 1.0, starts: int = 64, seed: int = 0) -> tuple[float, Array]:
+        """max over unit vectors of sign * <C, v^{(x) k}> among those on the support, and such a v, (L,).
+
+        As sure as ``operator_norm``, which is the larger of the values for the two signs.
+
+        Args:
+            sign: 1 or -1; for odd k both give the same value.
+            starts: random starts for each part.
+            seed: their seed.
+
+        Example:
+            >>> value, v = HermiteTensor(2, 2, {((1, 1),): 2, ((2, 1), (1, 1)): 1}).steepest()  # He2(z1) + z1 z2
+            >>> round(value, 8), v.round(4).tolist()
+            (2.41421356, [0.9239, 0.3827])
+        """
+        best, vector = 0.0, np.zeros(self.length)
+        if self.order == 1 and self.entries:
+            vector[self._positions] = sign * self._form.gradient(np.zeros((1, len(self._positions))))[0]
+            best = float(np.linalg.norm(vector))
+            return best, vector / (best or 1.0)
+        for i, part in enumerate(self._components if self.entries else []):
+            value, point = part._steepest(sign, starts, seed)  # noqa: SLF001 - the same class
+            if i == 0 or value > best:
+                best, vector = value, np.zeros(self.length)
+                vector[part._positions] = point  # noqa: SLF001 - the same class
+        return best, vector
+
+    def _steepest(self, sign: float, starts: int, seed: int) -> tuple[float, Array]:
+        if len(self._positions) == 1:
+            value = sign * float(self._values[0])
+            turned = self.order % 2 == 1 and value < 0.0
+            return (-value, -np.ones(1)) if turned else (value, np.ones(1))
+        if self.order == 2:
+            values, vectors = np.linalg.eigh(sign * self._form.matrix(None))
+            vector = vectors[:, -1]
+            return float(values[-1]), vector * np.sign(vector[np.abs(vector).argmax()])
+        return self._form.peak(starts, seed, (sign,))
+
     def decomposition(self) -> Decomposition | None:
         """The orthogonal decomposition of C, or None where it has none.
 

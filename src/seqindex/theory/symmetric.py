@@ -85,27 +85,38 @@ class SymmetricForm:
         return result / (self.order * (self.order - 1))
 
     def largest(self, starts: int, seed: int) -> float:
-        """max |f| on the sphere, found by ascent from random and structured starts.
+        """max |f| on the sphere; see ``peak``."""
+        return self.peak(starts, seed, (1.0, -1.0))[0]
+
+    def peak(self, starts: int, seed: int, signs: Sequence[float]) -> tuple[float, Array]:
+        """max s f over the sphere and the given signs s, with the point (n,), by ascent from random and other starts.
 
         x <- s grad f(x) / k + shift x, normalised, raises s f at every step where the shift is at least (k - 1) times
         the largest value of |f| (the shifted symmetric higher-order power method of Kolda and Mayo, 2011).
         """
-        x = np.concatenate([self._starts(starts, seed)] * 2)
-        sign = np.repeat([1.0, -1.0], len(x) // 2)[:, None]
-        best = float(np.abs(self.value(x)).max())
+        first = self._starts(starts, seed)
+        x = np.concatenate([first] * len(signs))
+        sign = np.repeat(np.asarray(signs, dtype=np.float64), len(first))[:, None]
+        size = float(np.abs(self.value(x)).max())
+        values = sign[:, 0] * self.value(x)
+        top = int(values.argmax())
+        best, point = float(values[top]), x[top]
         for step in range(_STEPS):
             gradient = self.gradient(x) / self.order
             value = (gradient * x).sum(-1)
-            best = max(best, float(np.abs(value).max()))
+            size = max(size, float(np.abs(value).max()))
+            top = int((sign[:, 0] * value).argmax())
+            if sign[top, 0] * value[top] > best:
+                best, point = float(sign[top, 0] * value[top]), x[top]
             rest = np.linalg.norm(gradient - value[:, None] * x, axis=-1)
             if step == _SCOUTING:  # the highest go on
-                first = np.argsort(-np.abs(value), kind="stable")[:_FINALISTS]
-                x, sign, gradient, rest = x[first], sign[first], gradient[first], rest[first]
-            if (rest <= 1e-8 * best).all():
+                kept = np.argsort(-sign[:, 0] * value, kind="stable")[:_FINALISTS]
+                x, sign, gradient, rest = x[kept], sign[kept], gradient[kept], rest[kept]
+            if (rest <= 1e-8 * size).all():
                 break
-            moved = sign * gradient + (self.order - 1) * best * x
+            moved = sign * gradient + (self.order - 1) * size * x
             x = moved / np.linalg.norm(moved, axis=-1, keepdims=True)
-        return best
+        return best, point
 
     def _starts(self, count: int, seed: int) -> Array:
         rng = np.random.default_rng(seed)
