@@ -193,6 +193,9 @@ def test_gains(text, length, ratio, equal, paper, best, exact):
     numbers = [gain.ratio, gain.equal_rate, gain.paper_maximal_rate, gain.best_rate]
     assert numbers == pytest.approx([ratio, equal, paper, best], rel=1e-8, abs=1e-12)
     assert gain.exact == exact
+    assert gain.lower_bound == pytest.approx(ratio * length / length ** (gain.order / 2), rel=1e-8, abs=1e-12)
+    assert gain.lower_bound <= gain.equal_rate * (1 + 1e-12)
+    assert gain.naive_count == {1: length, 2: length, 3: length**2}[gain.order]
     assert gain.ratio <= length ** (gain.order / 2) * (1 + 1e-12)
 
 

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from seqindex.model.link import Target
+from seqindex.paper.gain_targets import facts
 from seqindex.paper.jobs import TimeJob
 from seqindex.paper.networks import tied, untied
 from seqindex.plotting.style import BLUE
 from seqindex.sgd.scaling import power_law
 from seqindex.sgd.start import Start
 from seqindex.sgd.survival import median_ratio
+from seqindex.theory.gain import predicted_gain
 
 DIM = 1000
 Rate = Callable[[int], float]
@@ -83,6 +86,20 @@ def draw_gain(axes: Any, data: xr.Dataset, predictions: dict[str, float], title:
         axes.plot(line, line**power, color="0.35", linestyle=style, label=name)
     axes.set(xscale="log", yscale="log", xlabel="sequence length L", ylabel="gain of tying", title=title)
     axes.legend(loc="upper left")
+
+
+def last_gain(target: str, data: xr.Dataset) -> tuple[str, str]:
+    """What Theorem 2 says at the greatest length of a table with a gain, and the gain measured there, in words.
+
+    Args:
+        target: expression.
+        data: of ``gain_table``.
+    """
+    last = data.isel(length=-1)
+    length = int(last["length"])
+    gain, low, high = (float(last[name]) for name in ("gain", "gain_low", "gain_high"))
+    predicted = facts(predicted_gain(Target(target, length)))
+    return f"at L = {length}, {predicted}", f"at L = {length} {gain:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def covers(data: xr.Dataset, exponent: float, slack: float = 0.0) -> bool:

@@ -11,6 +11,8 @@ FIRST = "sum(z)/sqrt(L)"
 """SIE 1."""
 SECOND = "sum(He2(z))/sqrt(2)"
 """SIE 2."""
+THIRD = "-z1*z2*z3"
+"""SIE 3, a tensor that is not orthogonally decomposable; the sign is that of the third coefficient of tanh."""
 
 
 def tied(target: str, length: int, activation: str = "relu") -> Problem:

@@ -18,13 +18,15 @@ class Gain:
     Attributes:
         equal_rate: with the same learning rate for both.
         paper_maximal_rate: as the paper states it for the largest rates.  Its bound on the rate of the untied network
-            is too small by a factor L, since the gradient of every row carries L^{-1/2}.
+            is too small, by sqrt(L) for k = 1 and L beyond, since the gradient of every row carries L^{-1/2}.
         best_rate: with each network at its own best rate, equal_rate^2 / L.
         exact: whether these are values up to constants; lower bounds where C_k has no orthogonal decomposition.
         order: the sequence information exponent k.
         contraction: <C_k, 1^{(x) k}>; where it is zero the tied network does not see C_k and the gains are zero.
         operator_norm: ||C_k||.
         ratio: S = |contraction| / operator_norm, at most L^{k/2}.
+        lower_bound: L^{1 - k/2} S, of the gain at equal rates whatever C_k.
+        naive_count: L^{(k - 1) v 1}, what counting parameters suggests.
     """
 
     equal_rate: float
@@ -35,6 +37,8 @@ class Gain:
     contraction: float
     operator_norm: float
     ratio: float
+    lower_bound: float
+    naive_count: float
 
 
 def predicted_gain(target: LinkFunction) -> Gain:
@@ -65,10 +69,10 @@ def predicted_gain(target: LinkFunction) -> Gain:
     contraction, norm = tensor.contract(np.ones(length)), tensor.operator_norm()
     ratio = 0.0 if abs(contraction) <= 10.0 * tensor.error * length ** (k / 2) else abs(contraction) / norm
     decomposable = tensor.decomposition() is not None
-    if k == 1:
-        equal, paper = math.sqrt(length) * ratio, math.sqrt(length) * ratio**2
-    elif decomposable:
-        equal, paper = ratio, ratio**2
+    bound = length ** (1.0 - 0.5 * k) * ratio
+    if k == 1 or not decomposable:
+        equal, paper = bound, bound * ratio if k == 1 else bound**2
     else:
-        equal, paper = length ** (1 - k / 2) * ratio, length ** (2.0 - k) * ratio**2
-    return Gain(equal, paper, equal**2 / length, decomposable, k, contraction, norm, ratio)
+        equal, paper = ratio, ratio**2
+    naive = float(length ** max(k - 1, 1))
+    return Gain(equal, paper, equal**2 / length, decomposable, k, contraction, norm, ratio, bound, naive)
