@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from seqindex.theory.rates import predicted_rates as predicted_rates
     from seqindex.theory.recovery import predicted_recovery as predicted_recovery
     from seqindex.theory.risk import PopulationRisk as PopulationRisk
+    from seqindex.theory.two_phases import two_phases as two_phases
 
 __version__ = "0.1.0"
 
@@ -80,6 +81,7 @@ _HOMES = {
     "gradient_flow": "seqindex.theory.flow",
     "langevin": "seqindex.theory.langevin",
     "linear_noise": "seqindex.theory.diffusion",
+    "two_phases": "seqindex.theory.two_phases",
     "predicted_recovery": "seqindex.theory.recovery",
     "predicted_gain": "seqindex.theory.gain",
     "predicted_rates": "seqindex.theory.rates",

@@ -22,6 +22,7 @@ from seqindex.theory.untied_risk import UntiedRisk
 
 Array = NDArray[np.float64]
 _STEP = 1e-5
+_ROUNDING = 1e-14
 
 
 class Drift(Protocol):
@@ -32,10 +33,6 @@ class Drift(Protocol):
 
     def __call__(self, state: Array) -> Array:
         """d state / dt, (..., p) -> (..., p)."""
-        ...
-
-    def risk(self, state: Array) -> Array:
-        """Population risk, (..., p) -> (...)."""
         ...
 
     def norm(self, state: Array) -> Array:
@@ -80,14 +77,13 @@ class _SharedDrift:
 
     def __call__(self, state: Array) -> Array:
         s = self.inside(state)
+        # Rounding moves a coordinate that symmetry keeps at zero; the risk's integrals are kept for each e.
+        s = np.where(np.abs(s) < _ROUNDING, 0.0, s)
         gradient = self._risk.gradient(*self._split(s))
         drift = -gradient + s * (s * gradient).sum(-1, keepdims=True)
         if self._rate:
             drift = drift - 0.5 * self._rate * self._risk.mean_square_gradient(*self._split(s))[..., None] * s
         return np.asarray(drift)
-
-    def risk(self, state: Array) -> Array:
-        return self._risk(*self._split(self.inside(state)))
 
     def norm(self, state: Array) -> Array:
         return np.abs(state[..., 0])
@@ -123,9 +119,6 @@ class _RowsDrift:
             noise = self._risk.mean_square_gradient(m)[..., None] / self.size
             drift = drift - 0.5 * self._rate * noise * m
         return np.asarray(drift)
-
-    def risk(self, state: Array) -> Array:
-        return self._risk(self.inside(state))
 
     def norm(self, state: Array) -> Array:
         return np.asarray(np.sqrt((state**2).mean(-1)))

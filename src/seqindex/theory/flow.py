@@ -70,7 +70,7 @@ def gradient_flow(
 
     Returns:
         Dataset over time with "overlap" (untied networks: and position), "encoding_overlap" where there is an encoding,
-        "overlap_norm", "risk"; the scalars "recovery_time" and "convergence_time" (NaN if it did not happen; neither
+        "overlap_norm"; the scalars "recovery_time" and "convergence_time" (NaN if it did not happen; neither
         cuts the trajectory short), "end_time"; the state it "ends" in and the growth rates there, "end_rates" (real
         parts, the largest first).  The attributes hold the problem, all arguments, and "outcome": converged (at rest in
         a stable point, or in a flat valley above the threshold), stuck (at rest elsewhere, as at a saddle), recovered
@@ -205,13 +205,11 @@ def _outcome(drift: Drift, end: Array, above: bool, threshold: float, recovery: 
 
 def _dataset(drift: Drift, path: _Path, at: Array, attrs: dict[str, Any]) -> xr.Dataset:
     known = np.isfinite(path.states).all(-1)
-    norm, risk = np.full(len(at), np.nan), np.full(len(at), np.nan)
+    norm = np.full(len(at), np.nan)
     norm[known] = drift.norm(path.states[known])
-    risk[known] = drift.risk(path.states[known])
     variables: dict[str, Any] = {
         **overlaps(drift.problem, path.states, ("time",)),
         "overlap_norm": ("time", norm, {"long_name": "size of the overlap"}),
-        "risk": ("time", risk, {"long_name": "population risk"}),
         "recovery_time": ((), path.recovery, {"long_name": "first time with overlap_norm at the threshold"}),
         "convergence_time": ((), path.convergence, {"long_name": "first time at rest in a stable point"}),
         "end_time": ((), path.end_time),
@@ -239,3 +237,20 @@ def overlaps(problem: Problem, states: Array, dims: tuple[str, ...]) -> dict[str
         name = {"long_name": "coordinate e along the encoding"}
         result["encoding_overlap"] = (dims if directions == 1 else (*dims, "direction"), e, name)
     return result
+
+
+def states_of(data: xr.Dataset) -> Array:
+    """States (..., p) of a Dataset with "overlap" and perhaps "encoding_overlap": the inverse of ``overlaps``.
+
+    Example:
+        >>> path = gradient_flow(sx.Problem(sx.Target("z1", 1), sx.TiedNetwork(1)), m0=0.1, times=[1.0, 2.0, 3.0])
+        >>> states_of(path).shape
+        (3, 1)
+    """
+    m = data["overlap"].values
+    if "position" in data["overlap"].dims:
+        return np.asarray(m)
+    columns = [m[..., None]]
+    if "encoding_overlap" in data:
+        columns.append(data["encoding_overlap"].values.reshape(*m.shape, -1))
+    return np.concatenate(columns, axis=-1)
