@@ -50,7 +50,7 @@ def flow_ratio(length, dim, threshold):
 def table():
     """The rows of the table that hold numbers."""
     yield "| g = z1: largest ‖m‖/sqrt(L), L = 4 and 16 | 1/sqrt(L) = 0.5, 0.25 | 1, 1 |"
-    yield "| g = z1: spread of abs(w_l)²/d over the rows at the end | 0, 0 | L - 1 = 3, 15 |"
+    yield "| g = z1: variance of abs(w_l)²/d over the rows at the end | 0, 0 | L - 1 = 3, 15 |"
     spread = ", ".join(f"{2 * (n - 1) / (n + 2):.2f}" for n in (4, 16))
     yield f"| g = sum He2(z_l)/sqrt(2): the same | 0, 0 | 2 (L - 1)/(L + 2) = {spread} |"
     for threshold in (0.5, 0.9):
