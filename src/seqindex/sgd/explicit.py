@@ -142,6 +142,7 @@ class ExplicitEngine:
         s: NDArray[np.float64],
         nu: NDArray[np.float64],
         seed: int,
+        first: int = 0,
     ) -> None:
         frame = problem.frame
         replicas = len(nu)
@@ -155,11 +156,11 @@ class ExplicitEngine:
         self._weights = np.zeros((replicas, padded))
         self._words = np.empty((replicas, 4, WIDTH), dtype=np.uint64)
         for replica in range(replicas):
-            v = np.random.default_rng(sequence(seed, replica, COMPONENT)).standard_normal(dim)
+            v = np.random.default_rng(sequence(seed, first + replica, COMPONENT)).standard_normal(dim)
             v -= self._basis @ (self._basis.T @ v)
             v /= np.linalg.norm(v)
             self._weights[replica, :dim] = math.sqrt(dim) * (self._basis @ s[:, replica] + nu[replica] * v)
-            self._words[replica] = streams(seed, replica, TOKENS, lanes=WIDTH)
+            self._words[replica] = streams(seed, first + replica, TOKENS, lanes=WIDTH)
         self._dim = dim
         self._constants = (
             *problem.block_functions(problem.student),
@@ -172,9 +173,17 @@ class ExplicitEngine:
         )
 
     @property
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Everything that changes while it runs, to be saved or overwritten in place."""
+        return {"weights": self._weights, "words": self._words}
+
+    @property
     def s(self) -> NDArray[np.float64]:
         """States (m, e), shape (R, n)."""
-        result: NDArray[np.float64] = self._basis.T @ self._weights[:, : self._dim].T / math.sqrt(self._dim)
+        # Sums, not products of matrices, whose rounding depends on how many replicas there are.
+        w = self._weights[:, : self._dim]
+        result = np.array([(w * column).sum(-1) for column in np.ascontiguousarray(self._basis.T)])
+        result /= math.sqrt(self._dim)
         return result
 
     def advance(self, which: NDArray[np.int64], first: int, steps: int) -> NDArray[np.int64]:

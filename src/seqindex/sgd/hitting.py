@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from seqindex import check
 from seqindex.model.problem import Problem
 from seqindex.outcome import Outcome, flag_attrs
 from seqindex.progress import Advance, track
+from seqindex.sgd.checkpoint import Checkpoint
 from seqindex.sgd.geometry import geometry_of
 from seqindex.sgd.rounds import Rounds
 from seqindex.sgd.run import Interrupted
@@ -30,12 +32,13 @@ def hitting_time(
     learning_rate: float,
     steps: int,
     threshold: float = 0.2,
-    replicas: int = 64,
+    replicas: int | range = 64,
     seed: int = 0,
     start: Start | None = None,
     batch: int = 1,
     workers: int | None = None,
     progress: bool | Advance | None = None,
+    checkpoint: str | Path | None = None,
 ) -> xr.Dataset:
     """First step at which |m| (untied networks: ||m|| / sqrt(L)) >= threshold, for each replica, to the step.
 
@@ -48,12 +51,13 @@ def hitting_time(
         learning_rate: gamma.
         steps: horizon T; a replica that has not crossed by then is censored.
         threshold: size of the overlap, "overlap_norm" of ``sgd``, in (0, 1].
-        replicas: number of independent runs.
+        replicas: number of independent runs, or the indices of some of them, as in ``sgd``.
         seed: seed of the streams.
         start: law of the start; None for ``Start.random()``.
         batch: mini-batch size.
         workers: threads; None for all processors.
         progress: as in ``sgd``.
+        checkpoint: as in ``sgd``.
 
     Returns:
         Dataset over replica with "time" in steps and "outcome": recovered (time is the step of the crossing),
@@ -83,21 +87,28 @@ def hitting_time(
             f"threshold must be at most {reach:.4g}, where every row whose token the target reads is aligned and the "
             f"others, on spheres of their own, stay random, got {threshold:g}"
         )
+    keep = Checkpoint(checkpoint, settings.identity(threshold=threshold))
+    memory = {"time": watch.time, "outcome": watch.outcome, **{f"engine.{n}": a for n, a in engine.memory.items()}}
     interrupted = False
     with (
         track("hitting_time", settings.steps, progress) as made,
-        Rounds(engine.advance, settings.replicas, settings.threads) as rounds,
+        Rounds(engine.advance, len(settings.replicas), settings.threads) as rounds,
     ):
         rounds.active = rounds.active[watch.outcome == Outcome.CENSORED]
+        keep.resume(rounds, memory)
         try:
+            made(rounds.now)
             for diverged in rounds.until(settings.steps, made):
                 rounds.active = watch.after(rounds.active, rounds.now, diverged, engine.crossed)
+                keep.tick(rounds, memory)
+            keep.done()
         except KeyboardInterrupt:
+            keep.keep(rounds, memory)
             interrupted = True
     attrs = {**settings.attrs(), "engine": "reduced", "threshold": threshold}
     times = xr.Dataset(
         {"time": ("replica", watch.time, _TIME), "outcome": ("replica", watch.outcome, flag_attrs())},
-        {"replica": np.arange(settings.replicas)},
+        {"replica": np.array(settings.replicas)},
         attrs,
     )
     if interrupted:

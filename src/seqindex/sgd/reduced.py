@@ -20,6 +20,7 @@ then holds with V z, V z*, V k, V Q and V injection in place of z, g, k, Q and t
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -247,6 +248,7 @@ class ReducedEngine:
         s: starting states, (R, n).
         nu: (n,).
         seed: seed of the streams; replica i has stream i.
+        first: index of the first of these replicas.
         threshold: size of the overlap, |m|, whose first crossing is kept in ``crossed``.
     """
 
@@ -259,6 +261,7 @@ class ReducedEngine:
         s: NDArray[np.float64],
         nu: NDArray[np.float64],
         seed: int,
+        first: int = 0,
         threshold: float = math.inf,
     ) -> None:
         frame, mixing = problem.frame, np.array(problem.student.combinations, order="C")
@@ -277,7 +280,12 @@ class ReducedEngine:
         self._threshold = threshold
         self.crossed = np.full(len(nu), -1, dtype=np.int64)
         """The first step after which a replica had an overlap of that size, or -1; the start does not count."""
-        self._words = np.hstack([streams(seed, replica) for replica in range(len(nu))])
+        self._words = np.hstack([streams(seed, first + replica) for replica in range(len(nu))])
+
+    @property
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Everything that changes while it runs, to be saved or overwritten in place."""
+        return {"s": self.s, "nu": self._nu, "words": self._words, "crossed": self.crossed}
 
     def advance(self, which: NDArray[np.int64], first: int, steps: int) -> NDArray[np.int64]:
         """Make ``steps`` steps of at most WIDTH replicas after ``first`` earlier ones.

@@ -18,6 +18,7 @@ In a mini-batch the sums over samples of q z*_l, q k_j and q^2 enter, and again 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -183,6 +184,7 @@ class RowsEngine:
         s: starting overlaps m_l, (L, n).
         nu: norms of the rows' parts orthogonal to w*, over sqrt(d), (L, n).
         seed: seed of the streams; replica i has stream i.
+        first: index of the first of these replicas.
         threshold: size of the overlap, ||m|| / sqrt(L), whose first crossing is kept in ``crossed``.
     """
 
@@ -195,6 +197,7 @@ class RowsEngine:
         s: NDArray[np.float64],
         nu: NDArray[np.float64],
         seed: int,
+        first: int = 0,
         threshold: float = math.inf,
     ) -> None:
         rows = problem.rows
@@ -213,7 +216,12 @@ class RowsEngine:
         self._threshold = threshold * threshold * rows.length
         self.crossed = np.full(s.shape[1], -1, dtype=np.int64)
         """The first step after which a replica had an overlap of that size, or -1; the start does not count."""
-        self._words = np.hstack([streams(seed, replica) for replica in range(s.shape[1])])
+        self._words = np.hstack([streams(seed, first + replica) for replica in range(s.shape[1])])
+
+    @property
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Everything that changes while it runs, to be saved or overwritten in place."""
+        return {"state": self._state, "words": self._words, "crossed": self.crossed}
 
     @property
     def s(self) -> NDArray[np.float64]:

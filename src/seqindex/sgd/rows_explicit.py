@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -129,6 +130,7 @@ class RowsExplicitEngine:
         s: NDArray[np.float64],
         nu: NDArray[np.float64],
         seed: int,
+        first: int = 0,
     ) -> None:
         rows = problem.rows
         length, replicas = s.shape
@@ -141,12 +143,12 @@ class RowsExplicitEngine:
         self._weights = np.zeros((replicas, length, padded))
         self._words = np.empty((replicas, 4, WIDTH), dtype=np.uint64)
         for replica in range(replicas):
-            v = np.random.default_rng(sequence(seed, replica, COMPONENT)).standard_normal((length, dim))
+            v = np.random.default_rng(sequence(seed, first + replica, COMPONENT)).standard_normal((length, dim))
             v -= np.outer(v @ direction, direction)
             v /= np.linalg.norm(v, axis=1, keepdims=True)
             w = np.outer(s[:, replica], direction) + nu[:, replica, None] * v
             self._weights[replica, :, :dim] = math.sqrt(dim) * w
-            self._words[replica] = streams(seed, replica, TOKENS, lanes=WIDTH)
+            self._words[replica] = streams(seed, first + replica, TOKENS, lanes=WIDTH)
         self._dim = dim
         self._constants = (
             *problem.block_functions(problem.student),
@@ -158,9 +160,15 @@ class RowsExplicitEngine:
         )
 
     @property
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Everything that changes while it runs, to be saved or overwritten in place."""
+        return {"weights": self._weights, "words": self._words}
+
+    @property
     def s(self) -> NDArray[np.float64]:
         """Overlaps m_l, (L, n)."""
-        result: NDArray[np.float64] = (self._weights @ self._wstar).T / self._dim
+        # A sum, not a product of matrices, whose rounding depends on how many replicas there are.
+        result: NDArray[np.float64] = (self._weights * self._wstar).sum(-1).T / self._dim
         return result
 
     def advance(self, which: NDArray[np.int64], first: int, steps: int) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from seqindex import check
 from seqindex.model.problem import Problem
 from seqindex.outcome import Outcome, flag_attrs
 from seqindex.progress import Advance, track
+from seqindex.sgd.checkpoint import Checkpoint
 from seqindex.sgd.geometry import SHARED, Geometry, geometry_of
 from seqindex.sgd.rounds import Rounds
 from seqindex.sgd.settings import Settings
@@ -27,6 +29,11 @@ class Engine(Protocol):
     @property
     def s(self) -> NDArray[np.float64]:
         """States, (R, n)."""
+        ...
+
+    @property
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Arrays that change while it runs."""
         ...
 
     def advance(self, which: NDArray[np.int64], first: int, steps: int) -> NDArray[np.int64]:
@@ -60,7 +67,7 @@ def sgd(
     dim: int,
     learning_rate: float,
     steps: int,
-    replicas: int = 64,
+    replicas: int | range = 64,
     seed: int = 0,
     start: Start | None = None,
     records: int | Sequence[int] = 300,
@@ -69,6 +76,7 @@ def sgd(
     stop: Near | None = None,
     workers: int | None = None,
     progress: bool | Advance | None = None,
+    checkpoint: str | Path | None = None,
 ) -> xr.Dataset:
     """Simulate one-pass spherical SGD, w <- w - gamma grad loss, then rescaled to norm sqrt(d) (the paper, eq. 7).
 
@@ -77,7 +85,7 @@ def sgd(
         dim: dimension d, at least the rank of the frame plus one; for untied networks 2.
         learning_rate: gamma; time is t = gamma * step / d.
         steps: number of steps, int64.
-        replicas: number of independent runs.
+        replicas: number of independent runs; or the indices of some of them, such as ``range(16, 32)``: the same runs.
         seed: seed; replica i draws from a stream that depends on (seed, i) alone.  The same seed gives the same numbers
             bit for bit on one type of processor, whatever the number of replicas, workers and records.
         start: law of the start; None for ``Start.random()``.
@@ -88,6 +96,8 @@ def sgd(
         workers: threads; None for all processors.
         progress: None for a bar with the time left on a terminal, True for plain lines elsewhere, False for none, or a
             function that is told the steps made; it may raise KeyboardInterrupt to stop the run.
+        checkpoint: file that keeps the state every half minute and at Ctrl-C; where it is there, the run goes on from
+            it, to the same numbers bit for bit.  It is removed at the end.
 
     Returns:
         Dataset over (replica, record) with "overlap" m, "encoding_overlap" e (if the student has an encoding; a third
@@ -117,7 +127,9 @@ def sgd(
     if stop is not None:
         check.array("points of stop", stop.points, (None, len(simulation.s)))
 
-    run = _Run(simulation, record_steps, settings.replicas, stop)
+    stopped = "" if stop is None else json.dumps(stop.spec())
+    keep = Checkpoint(checkpoint, settings.identity(engine=engine, stop=stopped, records=record_steps.tolist()))
+    run = _Run(simulation, record_steps, len(settings.replicas), stop, keep)
     interrupted = False
     with track("sgd", settings.steps, progress) as advance:
         try:
@@ -127,9 +139,9 @@ def sgd(
     attrs = {
         **settings.attrs(),
         "engine": engine,
-        "stop": "" if stop is None else json.dumps(stop.spec()),
+        "stop": stopped,
     }
-    runs = _dataset(run, geometry, attrs)
+    runs = _dataset(run, geometry, settings.replicas, attrs)
     if interrupted:
         raise Interrupted(runs)
     return runs
@@ -160,10 +172,14 @@ def recorded_steps(records: int | Sequence[int], steps: int) -> NDArray[np.int64
 class _Run:
     """Replicas on their way: which still move, and what has been recorded."""
 
-    def __init__(self, engine: Engine, record_steps: NDArray[np.int64], replicas: int, stop: Near | None) -> None:
+    def __init__(
+        self, engine: Engine, record_steps: NDArray[np.int64], replicas: int, stop: Near | None, keep: Checkpoint
+    ) -> None:
         self.engine = engine
         self.record_steps = record_steps
         self.stop = stop
+        self._keep = keep
+        self._recorded = np.zeros((), dtype=np.int64)
         self.states = np.full((engine.s.shape[0], replicas, len(record_steps)), np.nan)
         self.outcome = np.full(replicas, Outcome.CENSORED, dtype=np.int8)
         self.end_step = np.zeros(replicas, dtype=np.int64)
@@ -171,11 +187,24 @@ class _Run:
     def finish(self, steps: int, threads: int, advance: Advance) -> None:
         """Make all steps, record by record."""
         with Rounds(self.engine.advance, len(self.outcome), threads) as rounds:
-            for index, step in enumerate(self.record_steps):
-                self._reach(rounds, int(step), advance)
-                self._record(rounds, index)
-            self._reach(rounds, steps, advance)
+            self._keep.resume(rounds, self._memory)
+            advance(rounds.now)
+            done = int(self._recorded)
+            try:
+                for index, step in enumerate(self.record_steps[done:], start=done):
+                    self._reach(rounds, int(step), advance)
+                    self._record(rounds, index)
+                self._reach(rounds, steps, advance)
+            except KeyboardInterrupt:
+                self._keep.keep(rounds, self._memory)
+                raise
         self.outcome[rounds.active] = Outcome.STEP_LIMIT
+        self._keep.done()
+
+    @property
+    def _memory(self) -> dict[str, NDArray[Any]]:
+        own = {"states": self.states, "outcome": self.outcome, "end_step": self.end_step, "recorded": self._recorded}
+        return {**own, **{f"engine.{name}": array for name, array in self.engine.memory.items()}}
 
     def _reach(self, rounds: Rounds, step: int, advance: Advance) -> None:
         for diverged in rounds.until(step, advance):
@@ -185,24 +214,26 @@ class _Run:
                 self.outcome[rounds.active[broken]] = Outcome.DIVERGED
                 self.end_step[rounds.active[broken]] = diverged[broken]
                 rounds.active = rounds.active[~broken]
+            self._keep.tick(rounds, self._memory)
 
     def _record(self, rounds: Rounds, index: int) -> None:
         s = np.where(self.outcome == Outcome.DIVERGED, np.nan, self.engine.s)
         self.states[:, :, index] = s
+        self._recorded[...] = index + 1
         if self.stop is not None and len(rounds.active):
             done = self.stop.reached(s[:, rounds.active])
             self.outcome[rounds.active[done]] = Outcome.CONVERGED
             rounds.active = rounds.active[~done]
 
 
-def _dataset(run: _Run, geometry: Geometry, attrs: dict[str, Any]) -> xr.Dataset:
+def _dataset(run: _Run, geometry: Geometry, replicas: range, attrs: dict[str, Any]) -> xr.Dataset:
     variables: dict[str, Any] = {
         **geometry.variables(run.states),
         "outcome": ("replica", run.outcome, flag_attrs()),
         "end_step": ("replica", run.end_step, {"long_name": "step at which the replica ended"}),
     }
     coords = {
-        "replica": np.arange(len(run.outcome)),
+        "replica": np.array(replicas),
         "step": ("record", run.record_steps, {"long_name": "number of steps", "units": "1"}),
     }
     return xr.Dataset(variables, coords, attrs)

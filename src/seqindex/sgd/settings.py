@@ -31,7 +31,7 @@ class Settings:
     dim: int
     learning_rate: float
     steps: int
-    replicas: int
+    replicas: range
     seed: int
     start: Start
     batch: int
@@ -44,7 +44,7 @@ class Settings:
         dim: int,
         learning_rate: float,
         steps: int,
-        replicas: int,
+        replicas: int | range,
         seed: int,
         start: Start | None,
         batch: int,
@@ -63,24 +63,30 @@ class Settings:
             raise ValueError(f"dim must be at least {rank + 1}, the rank {rank} of span(w*, P) plus one, got {dim}")
         rate = check.number("learning_rate", learning_rate, positive=True)
         steps = check.integer("steps", steps, 1, _LARGEST)
-        replicas = check.integer("replicas", replicas, 1)
+        indices = _indices(replicas)
         seed = check.integer("seed", seed, 0)
         start = Start.random() if start is None else start
         if not isinstance(start, Start):
             raise TypeError(f"start must be a Start such as Start.random(), got {start!r:.80}")
         batch = check.integer("batch", batch, 1, _LARGEST)
         threads = check.integer("workers", processors() if workers is None else workers, 1)
-        return cls(problem, dim, rate, steps, replicas, seed, start, batch, threads)
+        return cls(problem, dim, rate, steps, indices, seed, start, batch, threads)
 
     def engine(self, make: Callable[..., _Engine], **keywords: Any) -> _Engine:
         """An engine with the replicas at their starts."""
         draw, frame = geometry_of(self.problem).draw, self.problem.student.frame
         starts = [
             draw(frame, self.start, self.dim, np.random.default_rng(sequence(self.seed, replica, START)))
-            for replica in range(self.replicas)
+            for replica in self.replicas
         ]
         s, nu = (np.stack(parts, axis=-1) for parts in zip(*starts, strict=True))
-        return make(self.problem, self.dim, self.learning_rate, self.batch, s, nu, self.seed, **keywords)
+        first = self.replicas.start
+        return make(self.problem, self.dim, self.learning_rate, self.batch, s, nu, self.seed, first=first, **keywords)
+
+    def identity(self, **more: object) -> str:
+        """What decides the numbers of a simulation, with what its own kind adds."""
+        own = [self.replicas.start, self.replicas.stop]
+        return json.dumps([self.attrs(), own, more], sort_keys=True, default=str)
 
     def attrs(self) -> dict[str, Any]:
         """Attributes of a Dataset from which the simulation can be repeated."""
@@ -98,3 +104,12 @@ class Settings:
             "numba_version": numba.__version__,
             "processor": platform.machine(),
         }
+
+
+def _indices(replicas: int | range) -> range:
+    """Indices of the replicas: 0 to n - 1, or a stretch of them."""
+    if not isinstance(replicas, range):
+        return range(check.integer("replicas", replicas, 1))
+    if len(replicas) == 0 or replicas.step != 1 or replicas.start < 0:
+        raise ValueError(f"replicas must be a number or a stretch such as range(16, 32), got {replicas}")
+    return replicas
