@@ -30,6 +30,8 @@ from seqindex.model.problem import Problem
 from seqindex.sgd.random import WORDS, fill_chi_square, fill_normals, streams
 
 STEPS = types.int64[::1]
+_NOT_NEGATIVE = 2**40 - 1
+"""A mask that shows LLVM the sign of an index; the check for a negative one would keep a loop scalar."""
 
 
 @njit(**OPTIONS)
@@ -64,16 +66,17 @@ def _move(length, together, scale, sums, square, chi, state, bad, total, size): 
     for lane in range(WIDTH):
         size[lane] = 0.0
     for sphere in range(length // together):
-        nu = (length + sphere) * WIDTH
+        nu = ((length + sphere) * WIDTH) & _NOT_NEGATIVE
         for lane in range(WIDTH):
             kept = state[nu + lane] - scale * sums[nu + lane]
             rest = kept * kept + scale * scale * square[lane] * chi[sphere * WIDTH + lane]
             state[nu + lane] = rest
             total[lane] = rest
         for row in range(sphere * together, (sphere + 1) * together):
+            m = (row * WIDTH) & _NOT_NEGATIVE
             for lane in range(WIDTH):
-                new = state[row * WIDTH + lane] - scale * sums[row * WIDTH + lane]
-                state[row * WIDTH + lane] = new
+                new = state[m + lane] - scale * sums[m + lane]
+                state[m + lane] = new
                 total[lane] += new * new
         for lane in range(WIDTH):
             norm = total[lane] * share
@@ -82,9 +85,10 @@ def _move(length, together, scale, sums, square, chi, state, bad, total, size): 
             total[lane] = inverse
             state[nu + lane] = math.sqrt(state[nu + lane]) * inverse
         for row in range(sphere * together, (sphere + 1) * together):
+            m = (row * WIDTH) & _NOT_NEGATIVE
             for lane in range(WIDTH):
-                new = state[row * WIDTH + lane] * total[lane]
-                state[row * WIDTH + lane] = new
+                new = state[m + lane] * total[lane]
+                state[m + lane] = new
                 size[lane] += new * new
 
 
