@@ -255,8 +255,9 @@ def test_huge_rates_stay_finite(engine):
 class Stubborn:
     """An engine that counts, and fails at a given step."""
 
-    def __init__(self, problem, dim, rate, batch, s, nu, seed):
+    def __init__(self, problem, dim, rate, batch, s, nu, seed, first):
         self.s = s.copy()
+        self.memory = {"s": self.s}
         self.fail_at = Stubborn.fail_at
 
     def advance(self, which, first, steps):

@@ -97,7 +97,8 @@ def hitting_time(
         rounds.active = rounds.active[watch.outcome == Outcome.CENSORED]
         keep.resume(rounds, memory)
         try:
-            made(rounds.now)
+            if rounds.now:
+                made(rounds.now)
             for diverged in rounds.until(settings.steps, made):
                 rounds.active = watch.after(rounds.active, rounds.now, diverged, engine.crossed)
                 keep.tick(rounds, memory)

@@ -188,7 +188,8 @@ class _Run:
         """Make all steps, record by record."""
         with Rounds(self.engine.advance, len(self.outcome), threads) as rounds:
             self._keep.resume(rounds, self._memory)
-            advance(rounds.now)
+            if rounds.now:
+                advance(rounds.now)
             done = int(self._recorded)
             try:
                 for index, step in enumerate(self.record_steps[done:], start=done):

@@ -97,6 +97,18 @@ class Start:
         """One starting state: s, shape (R,), and nu >= 0."""
         return self._sampler(frame, dim, rng)
 
+    def moments(self, frame: Frame, dim: int) -> tuple[NDArray[np.float64], float]:
+        """Mean of s, shape (R,), and the standard deviation of each of its coordinates.
+
+        Example:
+            >>> from seqindex.model.frame import Frame
+            >>> Start.random().moments(Frame.of(2, None), 100)
+            (array([0.]), 0.1)
+        """
+        if self.name == "random":
+            return np.zeros(frame.rank), 1.0 / math.sqrt(dim)
+        return self.draw(frame, dim, np.random.default_rng(0))[0], 0.0  # the others are fixed
+
     def spec(self) -> dict[str, Any]:
         """Description as plain JSON types."""
         return {"name": self.name, **self.parameters}
