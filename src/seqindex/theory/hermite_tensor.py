@@ -173,7 +173,7 @@ class HermiteTensor:
             seed: their seed.
 
         Example:
-            >>> value, v = HermiteTensor(2, 2, {((1, 1),): 2, ((2, 1), (1, 1)): 1}).steepest()  # He2(z1) + z1 z2
+            >>> value, v = HermiteTensor(2, 2, {((1, 2),): 2, ((1, 1), (2, 1)): 1}).steepest()  # He2(z1) + z1 z2
             >>> round(value, 8), v.round(4).tolist()
             (2.41421356, [0.9239, 0.3827])
         """

@@ -13,9 +13,9 @@ so that the untied network is this tied one slowed by L and has its rates.  Of a
 <C_k, q^{(x) k}> grows fastest.
 
 For k >= 3 this is the flow from the median start.  The noise of single steps spreads the overlaps more than the start
-does, to a variance D / (V d) with D = E (z*.c)^2, and carries runs over the barrier: rates well above these recover too,
-and faster.  Measured for -He3 / sqrt(6), tanh, d = 1600, threshold 0.5: the fewest steps, 1.0e6 against 1.8e7 of the
-flow, at 9.7 [7.0, 11.7] times "largest"; see ``measured_best_rate``.
+does, to a variance D / (V d) with D = E (z*.c)^2, and carries runs over the barrier: rates well above these recover
+too, and faster.  Measured for -He3 / sqrt(6), tanh, d = 1600, threshold 0.5: the fewest steps, 1.0e6 against 1.8e7 of
+the flow, at 9.7 [7.0, 11.7] times "largest"; see ``measured_best_rate``.
 
 The paper's bounds are C L^{-k/2} |<C_k, 1^{(x) k}>| and C L^{-k/2} ||C_k|| (appendix E): the second leaves out the 1/L
 of the noise, a factor sqrt(L) at k = 1 and L beyond.
