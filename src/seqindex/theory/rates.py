@@ -109,7 +109,7 @@ def _fewest(problem: Problem, dim: int, threshold: float, largest: float) -> flo
         found = predicted_recovery(problem, dim, share * largest, threshold).steps
         return 1e3 + share if found is None or found <= 0.0 else math.log(found)
 
-    return float(minimize_scalar(steps, bounds=(0.02, 1.0), method="bounded", options={"xatol": 1e-3}).x) * largest
+    return float(minimize_scalar(steps, bounds=(0.02, 1.0), method="bounded", options={"xatol": 5e-3}).x) * largest
 
 
 def _untied(problem: Problem, dim: int, threshold: float) -> Rates:
