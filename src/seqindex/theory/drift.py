@@ -48,8 +48,10 @@ class Drift(Protocol):
         ...
 
 
-def drift_of(problem: Problem, learning_rate: float = 0.0) -> Drift:
+def drift_of(problem: Problem, learning_rate: float = 0.0, risk: PopulationRisk | None = None) -> Drift:
     """The drift of a problem at learning rate gamma; 0 for the gradient flow alone.
+
+    Where the risk of a problem with one weight vector is at hand already, its integrals are used.
 
     Raises:
         TypeError, ValueError: an argument out of range.
@@ -62,18 +64,19 @@ def drift_of(problem: Problem, learning_rate: float = 0.0) -> Drift:
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a Problem, got {check.shown(problem)}")
     rate = check.number("learning_rate", learning_rate, 0.0)
-    make = _SharedDrift if isinstance(problem.student.frame, Frame) else _RowsDrift
-    return make(problem, rate)
+    if isinstance(problem.student.frame, Frame):
+        return _SharedDrift(problem, rate, risk or PopulationRisk(problem))
+    return _RowsDrift(problem, rate)
 
 
 class _SharedDrift:
     """Drift of s = (m, e), students with one weight vector."""
 
-    def __init__(self, problem: Problem, rate: float) -> None:
+    def __init__(self, problem: Problem, rate: float, risk: PopulationRisk) -> None:
         self.problem = problem
         self.size = problem.frame.rank
         self._rate = rate
-        self._risk = PopulationRisk(problem)
+        self._risk = risk
 
     def __call__(self, state: Array) -> Array:
         s = self.inside(state)

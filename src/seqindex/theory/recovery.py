@@ -1,28 +1,38 @@
-"""Predicted time of weak recovery: how many steps SGD takes from a random start to a given overlap, with constants.
+"""Predicted time of weak recovery: how many steps SGD takes from its start to a given overlap, with constants.
 
-Along the direction v in which SGD leaves s = 0, with x = s.v, k the escape order, a = -R^(k) / (k - 1)! along v and
-V = E|c|^2 at the start, the mean follows
+Along the line on which SGD leaves s = 0, with x the coordinate on it, k the escape order, a = -R^(k) / (k - 1)! along
+the line and V = E|c|^2 at the start, the mean follows
 
     dx/dt = a x^(k-1) + ... - (gamma / 2) V x,    t = gamma * step / d.
 
 k = 1: x leaves at once.  k = 2: x grows like exp(lambda t), lambda = a - gamma V / 2, from a Gaussian of variance
-v = 1/d + gamma D / (2 lambda d), D the variance of one step's gradient along v, hence
-E log|x| = (1/2) log v - (gamma_Euler + log 2) / 2.  k >= 3: x must exceed what the noise takes away from the start.
-Without an encoding the drift is that of the whole risk; with one only its leading term is used.
+v = v_start + gamma D / (2 lambda d), D the variance of one step's gradient along the line, hence
+E log|x| = (1/2) log v - (gamma_Euler + log 2) / 2.  k >= 3: x must exceed what the noise takes away from the start,
+or be carried there by the noise itself.
+
+``steps`` and ``spread`` come from these formulas.  The whole law comes from the diffusion
+dx = drift dt + sqrt(gamma D(x) / d) dW, whose first passage ``passage`` solves; it holds for every k and every rate.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from seqindex import check
+from seqindex.model.frame import Frame
 from seqindex.model.problem import Problem
 from seqindex.order import Order
 from seqindex.theory.escape import escape_order
+from seqindex.theory.escape_line import EscapeLine, escape_line
+from seqindex.theory.passage import Passage
 from seqindex.theory.risk import PopulationRisk
 
 Array = NDArray[np.float64]
@@ -35,17 +45,28 @@ _BEST = {1: 0.5, 2: 0.5, 3: 0.715}
 """Share of the largest rate at which fewest steps are needed, by escape order (3 stands for all beyond)."""
 
 
+class StartLaw(Protocol):
+    """What a prediction needs to know of a start, such as ``Start.random()``."""
+
+    def moments(self, frame: Frame, dim: int) -> tuple[Array, float]:
+        """Mean of s, shape (R,), and the standard deviation of each of its coordinates."""
+        ...
+
+
 @dataclass(frozen=True)
 class Recovery:
-    """Prediction for one problem, dimension and learning rate.
+    """Prediction for one problem, dimension, learning rate and start.
 
     Attributes:
         order: the escape order.
         learning_rate: gamma; None where SGD does not leave the start.
-        largest_rate: rate beyond which the noise keeps SGD at the start (or, for order 1, below the threshold).
-        steps: predicted number of steps: the mean for orders 1 and 2, from the median start for higher ones; None where
-            the threshold is not reached.
-        spread: standard deviation of that number, for order 2.
+        largest_rate: rate beyond which the noise outweighs the pull: from s = 0 on (k = 2), from the start (k >= 3), at
+            the threshold (k = 1).  For k >= 3 that is no wall: the noise carries runs across, ever later.
+        reaching_rate: largest rate at which the mean path gets from the start to the threshold itself, without an
+            encoding; None with one.  It is what limits k <= 2.
+        steps: mean number of steps for k <= 2 by the formulas above; for k >= 3 that of the mean path from the start
+            (a random one: the median); None where the mean path does not reach the threshold.
+        spread: standard deviation of the number of steps, for k = 2 and starts without a mean.
         noise: V = E|c|^2 at the start.
         reason: a sentence.
     """
@@ -57,18 +78,53 @@ class Recovery:
     spread: float | None
     noise: float
     reason: str
+    reaching_rate: float | None = None
+    _law: Callable[[], tuple[float, Passage] | None] = field(default=lambda: None, repr=False, compare=False)
+
+    @cached_property
+    def _passage(self) -> tuple[float, Passage] | None:
+        return self._law()
+
+    @property
+    def mean(self) -> float:
+        """Mean number of steps under the diffusion; infinite where SGD never recovers."""
+        return math.inf if self._passage is None else self._passage[0] * self._passage[1].mean
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the number of steps under the diffusion."""
+        return math.inf if self._passage is None else self._passage[0] * self._passage[1].deviation
+
+    @property
+    def median(self) -> float:
+        """Median number of steps under the diffusion."""
+        return self.quantile(0.5)
+
+    def quantile(self, p: float) -> float:
+        """Number of steps by which a share p, in (0, 1], of the runs has recovered, under the diffusion."""
+        return math.inf if self._passage is None else self._passage[0] * self._passage[1].quantile(p)
+
+    def probability(self, steps: float) -> float:
+        """Share of the runs that has recovered after a number of steps, under the diffusion."""
+        return 0.0 if self._passage is None else self._passage[1].probability(steps / self._passage[0])
 
 
 def predicted_recovery(
-    problem: Problem, dim: int, learning_rate: float | None = None, threshold: float = 0.2
+    problem: Problem,
+    dim: int,
+    learning_rate: float | None = None,
+    threshold: float = 0.2,
+    start: StartLaw | None = None,
 ) -> Recovery:
-    """Steps to an overlap of size ``threshold`` from a start uniform on the sphere.
+    """Steps to an overlap of size ``threshold``: mean, deviation and quantiles over the runs.
 
     Args:
-        problem: target, student and loss.
+        problem: target, student (with one weight vector) and loss.
         dim: dimension d.
-        learning_rate: gamma; None for the one that needs fewest steps by the theory.
-        threshold: size of the overlap along the direction of escape, in (0, 1).
+        learning_rate: gamma; None for the one that needs fewest steps by the formulas.
+        threshold: size of |m|, in (0, 1); of the coordinate along the direction of escape where that is orthogonal to
+            the target.
+        start: law of the start; None for one uniform on the sphere.
 
     Raises:
         TypeError, ValueError: an argument out of range.
@@ -78,11 +134,16 @@ def predicted_recovery(
         >>> found = predicted_recovery(problem, dim=1000, threshold=0.5)
         >>> round(found.largest_rate * 5 * np.pi**0.5 / 2, 6), round(found.steps, -3)  # gamma_c = K / (L + 1)
         (1.0, 51000.0)
+        >>> zero = predicted_recovery(problem, dim=1000, threshold=0.5, start=sx.Start.orthogonal())
+        >>> found.median < zero.median < zero.quantile(0.9)
+        True
     """
     dim = check.integer("dim", dim, problem.frame.rank + 1)
     threshold = check.number("threshold", threshold, 0.0, 1.0, positive=True)
     if learning_rate is not None:
         learning_rate = check.number("learning_rate", learning_rate, positive=True)
+    rank = problem.frame.rank
+    state, deviation = (np.zeros(rank), dim**-0.5) if start is None else start.moments(problem.frame, dim)
     order = escape_order(problem)
     risk = PopulationRisk(problem)
     noise = float(risk.mean_square_gradient(0.0, _zeros(problem)))
@@ -90,35 +151,71 @@ def predicted_recovery(
         return Recovery(order, None, None, None, None, noise, order.reason)
     k = int(order)
     pull = -order.coefficient / math.factorial(k - 1)
-    start = _MEDIAN / math.sqrt(dim)
-    largest = 2.0 * pull / noise * {1: 1.0 / threshold, 2: 1.0}.get(k, start ** max(k - 2, 0))
+    mean = float(state @ order.direction)
+    if mean < 0.0 and k % 2 == 0:
+        mean = -mean
+    begin = max(mean, _MEDIAN * deviation)
+    largest = 2.0 * pull / noise * {1: 1.0 / threshold, 2: 1.0}.get(k, begin ** max(k - 2, 0))
     rate = _BEST[min(k, 3)] * largest if learning_rate is None else learning_rate
-    drift = _Drift(risk, order, pull, rate, noise, threshold)
-    if k == 1:
-        time = drift.time(0.0, threshold)
-        return _found(order, rate, largest, time, None, noise, dim)
-    if k == 2:
-        growth = pull - 0.5 * rate * noise
-        if growth <= 0.0:
-            return _found(order, rate, largest, None, None, noise, dim)
-        variance = (1.0 + 0.5 * rate * _step_variance(problem, order.direction) / growth) / dim
-        escape = (math.log(threshold) - 0.5 * math.log(variance) + _LOG_NORMAL) / growth
-        time = drift.excess(growth, threshold)
-        spread = math.pi / math.sqrt(8.0) / growth
-        return _found(order, rate, largest, None if time is None else time + escape, spread, noise, dim)
-    return _found(order, rate, largest, drift.time(start, threshold), None, noise, dim)
+    if rate == 0.0:
+        reason = "from this start only the noise moves SGD: give a learning_rate"
+        return Recovery(order, None, largest, None, None, noise, reason)
+    line = escape_line(risk, order, rate, threshold)
 
+    def law() -> tuple[float, Passage] | None:
+        if line.low is None or line.high is None:
+            return None
+        if not line.low < mean < line.high:
+            return 0.0, Passage(np.ones_like, np.ones_like, -1.0, 1.0)  # above the threshold from the start on
+        passage = Passage(
+            line.drift, lambda x: 0.5 * rate * line.variance(x) / dim, line.low, line.high, mean, deviation
+        )
+        return dim / rate, passage
 
-def _found(
-    order: Order, rate: float, largest: float, time: float | None, spread: float | None, noise: float, dim: int
-) -> Recovery:
-    if time is None:
-        reason = f"at learning rate {rate:.3g} the noise outweighs the pull before the threshold; it must be lower"
-        return Recovery(order, rate, largest, None, None, noise, reason)
+    time, spread = _formulas(line, mean, begin, deviation, dim)
+    if k == 2 and time is not None and mean != 0.0:
+        passage = law()
+        time = None if passage is None else passage[1].mean * min(1.0, passage[0])
     scale = dim / rate
-    law = {1: "d", 2: "d log d"}.get(int(order), f"d^{int(order) - 1}")
-    reason = f"steps grow like {law} with the dimension"
-    return Recovery(order, rate, largest, scale * time, None if spread is None else scale * spread, noise, reason)
+    steps = None if time is None else scale * time
+    reaching = _reaching(risk, order, threshold, 0.0 if k <= 2 else begin) if rank == 1 else None
+    return Recovery(
+        order,
+        rate,
+        largest,
+        steps,
+        None if steps is None or spread is None else scale * spread,
+        noise,
+        _reason(k, rate, steps),
+        reaching,
+        law,
+    )
+
+
+def _formulas(
+    line: EscapeLine, mean: float, begin: float, deviation: float, dim: int
+) -> tuple[float | None, float | None]:
+    """Mean time t and its standard deviation, each None where no formula gives it."""
+    if line.high is None or line.low is None:
+        return None, None
+    if line.order != 2:
+        return _time(line, mean if line.order == 1 else begin, line.high), None
+    if line.growth <= 0.0:
+        return None, None
+    start = deviation**2 + 0.5 * line.rate * float(line.variance(np.zeros(1))[0]) / line.growth / dim
+    sides = [_from_growth(line, end) for end in (line.high, line.low)]
+    if sides[0] is None or sides[1] is None:
+        return None, None
+    time = 0.5 * (sides[0] + sides[1]) + (_LOG_NORMAL - 0.5 * math.log(start)) / line.growth
+    return time, math.pi / math.sqrt(8.0) / line.growth if mean == 0.0 else None
+
+
+def _reason(k: int, rate: float, steps: float | None) -> str:
+    if steps is None and k <= 2:
+        return f"at learning rate {rate:.3g} the noise outweighs the pull before the threshold; it must be lower"
+    if steps is None:
+        return f"at learning rate {rate:.3g} the mean path does not reach the threshold: only the noise carries runs on"
+    return f"steps grow like {({1: 'd', 2: 'd log d'}).get(k, f'd^{k - 1}')} with the dimension"
 
 
 def _zeros(problem: Problem) -> Array | float | None:
@@ -126,63 +223,48 @@ def _zeros(problem: Problem) -> Array | float | None:
     return None if directions == 0 else 0.0 if directions == 1 else np.zeros(directions)
 
 
-class _Drift:
-    """dx/dt along the direction of escape."""
-
-    def __init__(self, risk: PopulationRisk, order: Order, pull: float, rate: float, noise: float, end: float) -> None:
-        self._risk = risk
-        self._order = order
-        self._pull = pull
-        self._rate = rate
-        self._noise = np.array([0.0, 0.0, noise])
-        if risk.problem.frame.rank == 1:
-            # The noise changes little up to the threshold: a parabola through three points.
-            assert order.direction is not None
-            x = np.array([0.0, 0.5 * end, end])
-            values = [noise, *risk.mean_square_gradient(float(order.direction[0]) * x[1:])]
-            self._noise = np.polyfit(x, values, 2)
-
-    def __call__(self, x: Array) -> Array:
-        damping = 0.5 * self._rate * np.polyval(self._noise, x) * x
-        if self._risk.problem.frame.rank == 1:
-            assert self._order.direction is not None
-            sign = float(self._order.direction[0])
-            return np.asarray(-(1.0 - x**2) * sign * self._risk.gradient(sign * x)[..., 0] - damping)
-        return np.asarray(self._pull * x ** (int(self._order) - 1) - damping)
-
-    def time(self, begin: float, end: float) -> float | None:
-        """Integral of dx / (dx/dt), in log x where x starts above 0; None where the drift vanishes on the way."""
-        if begin >= end:
-            return 0.0
-        nodes, weights = np.polynomial.legendre.leggauss(200)
-        low, high = (0.0, end) if begin == 0.0 else (math.log(begin), math.log(end))
-        y = low + 0.5 * (high - low) * (nodes + 1.0)
-        x = y if begin == 0.0 else np.exp(y)
-        drift = self(x)
-        if (drift <= 0.0).any():
-            return None
-        return float(0.5 * (high - low) * weights @ ((1.0 if begin == 0.0 else x) / drift))
-
-    def excess(self, growth: float, end: float) -> float | None:
-        """Integral of 1/(dx/dt) - 1/(growth x) from 0: what the curvature of the landscape adds to pure growth."""
-        nodes, weights = np.polynomial.legendre.leggauss(60)
-        x = 0.5 * end * (nodes + 1.0)
-        drift = self(x)
-        if (drift <= 0.0).any():
-            return None
-        return float(0.5 * end * weights @ (1.0 / drift - 1.0 / (growth * x)))
+def _time(line: EscapeLine, begin: float, end: float) -> float | None:
+    """Integral of dx / (dx/dt), in log x where x starts above 0; None where the drift vanishes on the way."""
+    if begin >= end:
+        return 0.0
+    if begin == 0.0 and line.order > 1:
+        return None
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    low, high = (math.log(begin), math.log(end)) if begin > 0.0 else (begin, end)
+    y = low + 0.5 * (high - low) * (nodes + 1.0)
+    x = np.exp(y) if begin > 0.0 else y
+    drift = line.drift(x)
+    if (drift <= 0.0).any():
+        return None
+    return float(0.5 * (high - low) * weights @ ((x if begin > 0.0 else 1.0) / drift))
 
 
-def _step_variance(problem: Problem, direction: Array) -> float:
-    """Variance of the gradient of one sample along a direction of s, at s = 0, by random points.
+def _from_growth(line: EscapeLine, end: float) -> float | None:
+    """Limit of the time from x to the end, plus log|x| / lambda, as x -> 0."""
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    x = 0.5 * end * (nodes + 1.0)
+    drift = line.drift(x)
+    if (drift * x <= 0.0).any():
+        return None
+    excess = float(0.5 * end * weights @ (1.0 / drift - 1.0 / (line.growth * x)))
+    return excess + math.log(abs(end)) / line.growth
 
-    Its relative error of about 1e-2 enters the recovery time through a logarithm only.
-    """
-    length = problem.length
-    zstar, z = np.random.default_rng(0).standard_normal((2, min(2**16, max(2**12, 2**20 // length)), length))
-    z = z + problem.frame.injection
-    c = problem.field_gradient(zstar, z)
-    along = direction[0] * (zstar * c).sum(1) + c @ (problem.frame.positions @ direction)
-    # Along encoding directions the tokens' own components are independent of the fields.
-    own = float(direction[1:] @ direction[1:]) * (c * c).sum(1)
-    return float(along.var() + own.mean())
+
+def _reaching(risk: PopulationRisk, order: Order, threshold: float, begin: float) -> float:
+    """Largest gamma with a positive drift all the way: the least of -2 (1 - x^2) R'(x) / (V(x) x)."""
+    assert order.direction is not None
+    sign = float(order.direction[0])
+
+    def bound(x: float) -> float:
+        pull = -(1.0 - x * x) * sign * float(risk.gradient(sign * x)[0])
+        return 2.0 * pull / (float(risk.mean_square_gradient(sign * x)) * x)
+
+    least = max(begin, 1e-6 * threshold)
+    if least >= threshold:
+        return bound(threshold)
+    grid = np.geomspace(least, threshold, 33)
+    values = [bound(x) for x in grid]
+    at = int(np.argmin(values))
+    around = (float(grid[max(at - 1, 0)]), float(grid[min(at + 1, len(grid) - 1)]))
+    found = minimize_scalar(bound, bounds=around, method="bounded")
+    return max(0.0, min(values[at], float(found.fun)))
