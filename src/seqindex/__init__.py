@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from seqindex.sgd.survival import median_time as median_time
     from seqindex.sgd.survival import restricted_mean as restricted_mean
     from seqindex.sgd.survival import survival_curve as survival_curve
+    from seqindex.study.run import open_study as open_study
     from seqindex.theory.boundaries import phase_boundary as phase_boundary
     from seqindex.theory.critical import critical_points as critical_points
     from seqindex.theory.diffusion import linear_noise as linear_noise
@@ -88,6 +89,7 @@ _HOMES = {
     "sequence_information_exponent": "seqindex.theory.exponents",
     "phase_boundary": "seqindex.theory.boundaries",
     "phase_diagram": "seqindex.theory.phases",
+    "open_study": "seqindex.study.run",
     "sgd": "seqindex.sgd",
     "Interrupted": "seqindex.sgd.run",
     "hitting_time": "seqindex.sgd.hitting",

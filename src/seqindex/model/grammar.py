@@ -93,6 +93,28 @@ def parse_activation(text: str) -> sympy.Expr:
     return reader.read(reader.tree())
 
 
+def parse_number(what: str, text: str, values: Mapping[str, int]) -> float:
+    """The number written in ``text``, an expression in names that have values, such as "0.3*sqrt(L)/d".
+
+    Args:
+        what: what it is, for messages.
+        text: the expression.
+        values: whole numbers by name.
+
+    Raises:
+        TypeError, ValueError: as for ``parse_link``, or a value that is no finite real number.
+
+    Example:
+        >>> parse_number("steps", "40*d*log(d)", {"d": 1000, "L": 4})
+        276310.2111592855
+    """
+    reader = _Reader(what, text, {name: sympy.Integer(value) for name, value in values.items()}, None)
+    value = sympy.N(reader.read(reader.tree()), 20)
+    if not value.is_real or not value.is_finite:
+        raise ValueError(f"{what} must be a real number, got {check.shown(text)}")
+    return float(value)
+
+
 def hermite(degree: int, x: sympy.Expr) -> sympy.Expr:
     """He_k(x), probabilists', as a polynomial.
 

@@ -1,0 +1,1 @@
+"""Studies: many simulations described by one file, stored one by one, and resumed after anything."""
