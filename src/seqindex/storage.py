@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_PARTIAL = ".partial-"
+PARTIAL = ".partial-"
+"""How the names of files begin that are being written."""
 _STALE_SECONDS = 3600.0  # a younger one may belong to a process that is still writing
 
 
@@ -34,7 +35,7 @@ def writable_folder(path: str | Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
-        for stale in folder.glob(f"{_PARTIAL}*"):  # left by a process that was killed while it wrote
+        for stale in folder.glob(f"{PARTIAL}*"):  # left by a process that was killed while it wrote
             if time.time() - stale.stat().st_mtime > _STALE_SECONDS:
                 stale.unlink()
     except OSError as error:
@@ -52,7 +53,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
         >>> write_whole(folder / "a.txt", lambda p: p.write_text("whole")).read_text()
         'whole'
     """
-    handle, name = tempfile.mkstemp(prefix=_PARTIAL, suffix=path.suffix, dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=PARTIAL, suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:

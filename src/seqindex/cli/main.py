@@ -19,6 +19,7 @@ from seqindex.cli.bench import bench
 from seqindex.cli.console import Halted, note, one_line
 from seqindex.cli.paper import paper
 from seqindex.cli.phase_diagram import phase_diagram
+from seqindex.cli.run import run
 from seqindex.cli.sgd import sgd
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
@@ -29,6 +30,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "analyse": analyse,
     "phase-diagram": phase_diagram,
     "sgd": sgd,
+    "run": run,
     "bench": bench,
 }
 for _name, _command in _COMMANDS.items():

@@ -20,7 +20,7 @@ from typing import Any
 
 import xarray as xr
 
-from seqindex.storage import save_dataset, writable_folder, write_whole
+from seqindex.storage import PARTIAL, save_dataset, writable_folder, write_whole
 from seqindex.study.point import Point
 
 _PACKAGES = ("seqindex", "numpy", "scipy", "numba", "xarray", "h5netcdf")
@@ -47,7 +47,9 @@ class Store:
         self.parts = writable_folder(self.folder / "parts")
 
     def begin(self, text: str, points: Sequence[Point]) -> None:
-        """Write down what was asked."""
+        """Write down what was asked, with the folder locked."""
+        for stale in self.points.glob(f"{PARTIAL}*"):  # only the process that holds the lock writes here
+            stale.unlink(missing_ok=True)
         rows = [{"key": point.key, "swept": point.swept, "settings": point.settings} for point in points]
         versions: dict[str, str] = {name: version(name) for name in _PACKAGES}
         versions["python"], versions["processor"] = platform.python_version(), platform.machine()
