@@ -108,8 +108,9 @@ def _straight(risk: PopulationRisk, direction: Array, k: int, pull: float, rate:
 
     def along(x: Array) -> Array:
         if not variance:  # the longest part of the work, and not always asked for
-            variance.append(polynomial(step_covariance(risk.problem, sign * nodes[:, None], rate)[:, 0, 0]))
-        return np.maximum(variance[0](x), 0.0)
+            values = step_covariance(risk.problem, sign * nodes[:, None], rate)[:, 0, 0]
+            variance.append(polynomial(np.log(np.maximum(values, 1e-300))))
+        return np.asarray(np.exp(variance[0](x)))
 
     at_start = float(risk.mean_square_gradient(0.0))
     return EscapeLine(k, pull, at_start, rate, drift, along, -end, end)
