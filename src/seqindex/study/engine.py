@@ -78,6 +78,7 @@ def run_points(
     work = _Work(missing, store, block, board, summary, say)
     with _executors(workers, cluster) as (new, count), board.shown():
         work.run(new, count)
+    store.tidy()
     return summary
 
 

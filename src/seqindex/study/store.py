@@ -74,18 +74,22 @@ class Store:
 
     def missing(self, points: Sequence[Point]) -> list[Point]:
         """Points without a whole file of their own; damaged and foreign files are set aside."""
-        return [point for point in points if not self._whole(self.path(point.key), point.key)]
+        return [point for point in points if self._load(self.path(point.key), point.key) is None]
 
     def load_part(self, key: str, block: range) -> xr.Dataset | None:
         """A finished block, or None."""
-        path = self.part(key, block)
-        return _loaded(path) if self._whole(path, key) else None
+        return self._load(self.part(key, block), key)
 
     def finish(self, point: Point, data: xr.Dataset) -> None:
         """Write the result of a point, and remove its blocks."""
         save_dataset(data, self.path(point.key))
         for path in self.parts.glob(f"{point.key}-*"):
             path.unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Remove what killed workers have left behind, once nothing runs any more."""
+        for stale in self.parts.glob(f"{PARTIAL}*"):
+            stale.unlink(missing_ok=True)
 
     def log(self, line: str) -> None:
         """Append a line with the time to the log."""
@@ -118,18 +122,18 @@ class Store:
             file.flush()
             yield
 
-    def _whole(self, path: Path, key: str) -> bool:
-        """Whether a file is there and holds what its name says; else it is set aside."""
+    def _load(self, path: Path, key: str) -> xr.Dataset | None:
+        """What a file holds; None where it is not there, or set aside because it holds not what its name says."""
         if not path.exists():
-            return False
+            return None
         data = _loaded(path)
         if data is not None and data.attrs.get("key") == key:
-            return True
+            return data
         aside = writable_folder(self.folder / "set-aside")
         number = sum(1 for _ in aside.glob(f"{path.name}*"))
         path.replace(aside / (path.name if number == 0 else f"{path.name}.{number}"))
         self.log(f"{path.name} is damaged or of something else: set aside, computed again")
-        return False
+        return None
 
 
 def _loaded(path: Path) -> xr.Dataset | None:
