@@ -47,21 +47,17 @@ def paper(
 
 
 def say_claims(claims: Sequence[Claim]) -> None:
-    """The claims: a table that wraps on a terminal, Markdown elsewhere."""
-    from seqindex.paper.claim import markdown_table
+    """The claims: one line each on a terminal, where the report has the rest; all of it as Markdown elsewhere."""
+    from seqindex.paper.claim import markdown_table, symbol
 
     if not sys.stdout.isatty():
         say(markdown_table(claims).rstrip())
         return
-    from dataclasses import astuple
-
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    rows = Table("id", "where", "statement", "predicted", "measured", "verdict", show_lines=True)
-    for column in rows.columns:
-        column.overflow = "fold"
+    rows = Table("", "id", "claim", "verdict", show_lines=True)
     for claim in claims:
-        rows.add_row(*map(Text, astuple(claim)))
+        rows.add_row(*map(Text, (symbol(claim.verdict), claim.id, claim.statement, claim.verdict)))
     Console().print(rows)

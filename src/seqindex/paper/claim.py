@@ -34,6 +34,7 @@ class Claim:
         predicted: what the theory of this package says.
         measured: what was measured, with standard errors.
         verdict: one of ``CONFIRMED``, ``CONDITION``, ``REFUTED``, ``UNDECIDED``, possibly followed by why.
+        seconds: processor time of the figure that it belongs to.
     """
 
     id: str
@@ -42,6 +43,20 @@ class Claim:
     predicted: str
     measured: str
     verdict: str
+    seconds: float = 0.0
+
+
+_SYMBOLS = {CONDITION: "(✓)", CONFIRMED: "✓", REFUTED: "✗", UNDECIDED: "?"}
+
+
+def symbol(verdict: str) -> str:
+    """A verdict as a sign that is told apart without colour.
+
+    Example:
+        >>> symbol(CONFIRMED), symbol(f"{CONDITION}: only at night"), symbol(REFUTED)
+        ('✓', '(✓)', '✗')
+    """
+    return next(sign for words, sign in _SYMBOLS.items() if verdict.startswith(words))
 
 
 def markdown_table(claims: Sequence[Claim]) -> str:
@@ -49,9 +64,13 @@ def markdown_table(claims: Sequence[Claim]) -> str:
 
     Example:
         >>> print(markdown_table([Claim("F1", "figure 1", "a", "b", "c | d", CONFIRMED)]).splitlines()[-1])
-        | F1 | figure 1 | a | b | c / d | confirmed |
+        | F1 | figure 1 | a | b | c / d | confirmed | 0 s |
     """
-    names = [field.name for field in fields(Claim)]
-    rows = [[getattr(claim, name).replace("|", "/").replace("\n", " ") for name in names] for claim in claims]
-    lines = [names, ["---"] * len(names), *rows]
+    names = [field.name for field in fields(Claim) if field.name != "seconds"]
+    rows = [
+        [*(getattr(claim, name).replace("|", "/").replace("\n", " ") for name in names), f"{claim.seconds:.0f} s"]
+        for claim in claims
+    ]
+    header = [*names, "time"]
+    lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"

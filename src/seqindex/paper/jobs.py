@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -152,7 +153,9 @@ def finished(
                 advance(steps)
 
         tick(0)
-        save_dataset(job.run(tick), store / f"{job.key()}.nc")
+        begin = time.thread_time()
+        data = job.run(tick)
+        save_dataset(data.assign_attrs(seconds=time.thread_time() - begin), store / f"{job.key()}.nc")
         with lock:  # a job that has converged early is done all the same
             advance(job.steps - made)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import xarray as xr
@@ -15,6 +15,7 @@ from seqindex import check
 from seqindex.paper.claim import Claim, markdown_table
 from seqindex.paper.figures import FIGURES
 from seqindex.paper.jobs import AnyJob, finished, results
+from seqindex.paper.report import write_report
 from seqindex.storage import save_dataset, save_figure, writable_folder, write_whole
 
 
@@ -29,7 +30,8 @@ def reproduce(
 ) -> list[Claim]:
     """Compute, draw and judge figures of the paper.
 
-    For each figure the folder gets NAME.nc (all numbers), NAME.png and NAME.pdf, and in the end claims.md.  Simulations
+    For each figure the folder gets NAME.nc (all numbers), NAME.png and NAME.pdf, and in the end report.html, which
+    stands alone, report.md and claims.md.  Simulations
     are kept one by one in the folder "runs", so that after an interrupt the same call goes on where it stopped.
 
     Args:
@@ -79,13 +81,17 @@ def reproduce(
         # A figure is drawn as soon as its simulations are done; one without any at once.
         for name in [name for name, (_, jobs) in todo.items() if ready.issuperset(jobs)]:
             scale, jobs = todo.pop(name)
-            data = FIGURES[name].compute(scale, results(jobs, store))
-            data = data.assign_attrs(_identity(FIGURES[name].title, scale))
+            runs = results(jobs, store)
+            started = time.thread_time()
+            data = FIGURES[name].compute(scale, runs)
+            seconds = time.thread_time() - started + sum(float(one.attrs.get("seconds", 0.0)) for one in runs)
+            data = data.assign_attrs(_identity(FIGURES[name].title, scale), seconds=seconds)
             save_dataset(data, folder / f"{name}.nc")  # numbers are safe before anything is drawn
             found[name] = _finish(name, data, folder)
             took = time.perf_counter() - begin
             say(f"{name}: {FIGURES[name].title} (after {took:.0f} s) -> {folder / name}.png, .pdf, .nc")
     claims = [claim for name in chosen for claim in found[name]]
+    write_report(folder, {name: found[name] for name in chosen}, {n: FIGURES[n].title for n in chosen}, quick)
     _write_text(folder / "claims.md", markdown_table(claims))
     _write_text(folder / "claims.json", json.dumps([asdict(claim) for claim in claims], indent=1, ensure_ascii=False))
     return claims
@@ -93,7 +99,8 @@ def reproduce(
 
 def _finish(name: str, data: xr.Dataset, folder: Path) -> list[Claim]:
     save_figure(FIGURES[name].draw(data), folder / name)
-    return list(FIGURES[name].claims(data))
+    seconds = float(data.attrs.get("seconds", 0.0))
+    return [replace(claim, seconds=seconds) for claim in FIGURES[name].claims(data)]
 
 
 def _identity(title: str, scale: object) -> dict[str, str]:

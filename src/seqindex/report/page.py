@@ -6,6 +6,7 @@ import base64
 import html
 import io
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from matplotlib.figure import Figure
 
@@ -28,6 +29,7 @@ figure { margin: 1rem 0; background: #fff; border: 1px solid var(--line); border
 figure img { display: block; width: 100%; height: auto; }
 figcaption { color: #333; font-size: .88rem; padding: .3rem .2rem 0; }
 code, pre { font: .9em/1.45 ui-monospace, "DejaVu Sans Mono", monospace; background: var(--soft); border-radius: 3px; }
+a { color: inherit; }
 code { padding: .05em .3em; overflow-wrap: anywhere; }
 pre { padding: .7rem; overflow-x: auto; }
 """
@@ -52,9 +54,16 @@ def page(title: str, lead: str, parts: Iterable[str]) -> str:
     return f"<!doctype html><html lang=en><head>{head}</head><body>{body}</body></html>\n"
 
 
-def section(title: str) -> str:
-    """A heading."""
-    return f"<h2>{html.escape(title)}</h2>"
+def section(title: str, anchor: str = "") -> str:
+    """A heading, which ``contents`` can lead to by its anchor."""
+    place = f" id={html.escape(anchor)}" if anchor else ""
+    return f"<h2{place}>{html.escape(title)}</h2>"
+
+
+def contents(entries: Iterable[tuple[str, str]]) -> str:
+    """Links to sections, from their anchors and titles."""
+    items = "".join(f'<li><a href="#{html.escape(anchor)}">{html.escape(title)}</a></li>' for anchor, title in entries)
+    return f"<ul>{items}</ul>"
 
 
 def text(words: str) -> str:
@@ -78,6 +87,15 @@ def picture(drawing: Figure, caption: str, dpi: int = 150) -> str:
     """A drawing inside the page, with its caption."""
     buffer = io.BytesIO()
     drawing.savefig(buffer, format="png", dpi=dpi)
-    data = base64.b64encode(buffer.getvalue()).decode()
+    return _embedded(buffer.getvalue(), caption)
+
+
+def image(path: Path, caption: str) -> str:
+    """A PNG file inside the page, with its caption."""
+    return _embedded(path.read_bytes(), caption)
+
+
+def _embedded(png: bytes, caption: str) -> str:
+    data = base64.b64encode(png).decode()
     words = html.escape(caption)
     return f'<figure><img alt="{words}" src="data:image/png;base64,{data}"><figcaption>{words}</figcaption></figure>'
