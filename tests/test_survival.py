@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from seqindex.outcome import Outcome
 from seqindex.sgd import censored
-from seqindex.sgd.scaling import LAWS, nearest_law, power_law
+from seqindex.sgd.scaling import FAMILIES, LAWS, growth_law, nearest_law, power_law
 from seqindex.sgd.survival import median_ratio, median_time, restricted_mean, survival_curve
 
 
@@ -195,6 +195,30 @@ def test_slopes_of_ratios():
     assert power_law(DIMENSIONS, fast, over=slow).exponent == -fit.exponent
 
 
+GROWTH = {"d": 0.0, "d (log d + c)": -2.0, "d (log d + c)^2": 3.0, "d^p": 2.0}
+
+
+@pytest.mark.parametrize("name", GROWTH)
+def test_the_criterion_finds_the_law_and_its_constant(name):
+    """Five decades of d, 256 replicas a dimension; misfits of the true law follow chi-square (mean within 5 sigma)."""
+    d = np.geomspace(1e2, 1e6, 6)
+    typical = FAMILIES[name][0](d, GROWTH[name])
+    rng = np.random.default_rng(len(name))
+    misfits = []
+    for _ in range(6):
+        found = growth_law(d, [dataset(one * np.exp(0.3 * rng.standard_normal(256))) for one in typical])
+        misfits.append(found.misfit[name])
+        # A power near 1 is a rival of d that costs one constant only.
+        assert found.name == name or (name == "d" and found.criterion["d"] - found.criterion[found.name] < 10.0)
+        assert found.decided == (name != "d")
+        if name != "d":
+            assert found.constant[name] == pytest.approx(GROWTH[name], abs=0.7)
+    freedom = found.freedom[name]
+    # Errors of medians from resampling are a little uneven, hence the factor.
+    assert 0.4 * freedom < np.mean(misfits) < 1.5 * freedom + 5.0 * math.sqrt(2.0 * freedom / 6)
+    assert growth_law(d, [dataset([one] * 9) for one in d * np.log(d)]).misfit["d"] > 1e6
+
+
 def test_exact_d_log_d_has_slope_117():
     d = np.array(DIMENSIONS, dtype=float)
     fit = power_law(d, [dataset([one] * 3) for one in d * np.log(d)])
@@ -230,6 +254,7 @@ def test_a_warning_below_one_decade():
         (lambda: power_law([1, -2], [REMISSION] * 2), ValueError, "x must be positive and distinct"),
         (lambda: power_law([1, 2, 3], [REMISSION] * 2), ValueError, "times must hold one Dataset for each of the 3 x"),
         (lambda: power_law([1, 20], [REMISSION] * 2, [REMISSION]), ValueError, "over must hold one Dataset"),
+        (lambda: growth_law([1, 2, 3, 4], [dataset([1, 2])] * 4), ValueError, "x must hold four or more above 1"),
         (lambda: nearest_law([1, 2], [dataset([1, 2])] * 2), ValueError, "laws must be positive at every x"),
     ],
 )

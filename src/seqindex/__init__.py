@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seqindex.sgd.hitting import recovery_time as recovery_time
     from seqindex.sgd.run import Interrupted as Interrupted
     from seqindex.sgd.run import sgd as sgd
+    from seqindex.sgd.scaling import growth_law as growth_law
     from seqindex.sgd.scaling import nearest_law as nearest_law
     from seqindex.sgd.scaling import power_law as power_law
     from seqindex.sgd.start import Start as Start
@@ -100,6 +101,7 @@ _HOMES = {
     "median_ratio": "seqindex.sgd.survival",
     "restricted_mean": "seqindex.sgd.survival",
     "survival_curve": "seqindex.sgd.survival",
+    "growth_law": "seqindex.sgd.scaling",
     "nearest_law": "seqindex.sgd.scaling",
     "power_law": "seqindex.sgd.scaling",
     "Start": "seqindex.sgd.start",

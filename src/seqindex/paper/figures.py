@@ -9,7 +9,23 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure as Drawing
 
-from seqindex.paper import dynamics, fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, fig9, fig10, fig11, fig12, fig13
+from seqindex.paper import (
+    dynamics,
+    fig1,
+    fig2,
+    fig3,
+    fig4,
+    fig5,
+    fig6,
+    fig7,
+    fig8,
+    fig9,
+    fig10,
+    fig11,
+    fig12,
+    fig13,
+    scaling,
+)
 from seqindex.paper.claim import Claim
 from seqindex.paper.jobs import AnyJob
 
@@ -52,6 +68,7 @@ _MODULES: dict[str, Any] = {
     "fig12": fig12,
     "fig13": fig13,
     "dynamics": dynamics,
+    "theorem1": scaling,
 }
 FIGURES: dict[str, Figure] = {
     name: Figure(module.TITLE, module.FULL, module.QUICK, module.jobs, module.compute, module.draw, module.claims)

@@ -6,15 +6,20 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize_scalar
 
 from seqindex import check
 from seqindex.sgd.censored import Sample, checked_level, interval
 
 Array = NDArray[np.float64]
+
+_DECIDES = 10.0
+"""Difference of the criterion that decides."""
 
 LAWS: dict[str, Callable[[Array], Array]] = {
     "d": lambda x: x,
@@ -23,6 +28,18 @@ LAWS: dict[str, Callable[[Array], Array]] = {
     "d^3": lambda x: x**3,
 }
 """Steps to weak recovery from a random start, by escape order: 1, 2, 3 and 4 (the paper, theorem 4)."""
+
+FAMILIES: dict[str, tuple[Callable[[Array, float], Array], tuple[float, float] | None]] = {
+    "d": (lambda x, _: x, None),
+    "d (log d + c)": (lambda x, c: x * (np.log(x) + c), (-1.0, 50.0)),
+    "d (log d + c)^2": (lambda x, c: x * (np.log(x) + c) ** 2, (-1.0, 50.0)),
+    "d^p": (lambda x, p: x**p, (-10.0, 10.0)),
+}
+"""Laws with a prefactor and the constant that goes with a logarithm, or a free power: shape, limits of the constant.
+
+From a start of overlap d^{-1/2} growth at a rate lambda takes (1 / lambda) (log d / 2 + constant), so that the constant
+is as large as the logarithm itself; limits are units of log d at the smallest d, down to no logarithm left there.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,6 +78,27 @@ class Law:
     name: str
     prefactor: float
     support: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Laws of ``FAMILIES`` beside log medians, by Akaike's criterion.
+
+    Attributes:
+        name: the law of the least criterion.
+        criterion: chi-square plus twice the number of constants, by law; differences above 10 decide.
+        misfit: chi-square, by law, from the medians' errors.
+        constant: c or p, by law; NaN for a law without one.
+        freedom: number of x minus number of constants, by law, to compare the misfit with.
+        decided: whether every other law's criterion is larger by 10 or more.
+    """
+
+    name: str
+    criterion: dict[str, float]
+    misfit: dict[str, float]
+    constant: dict[str, float]
+    freedom: dict[str, int]
+    decided: bool
 
 
 def power_law(
@@ -151,6 +189,59 @@ def nearest_law(
     best = int(np.argmin([(points.values - shape).var() for shape in shapes]))
     prefactor = math.exp(float((points.values - shapes[best]).mean()))
     return Law(names[best], prefactor, dict(zip(names, share.tolist(), strict=True)))
+
+
+def growth_law(x: ArrayLike, times: Sequence[xr.Dataset], seed: int = 0) -> Growth:
+    """Compare d, d (log d + c), d (log d + c)^2 and d^p as laws of the median recovery time, by Akaike's criterion.
+
+    Each is fitted to the logarithms of the medians, weighted by their errors as resampling gives them.  Since these
+    errors are known, the criterion is chi-square + 2 * (number of constants); a misfit far above ``freedom`` says that
+    no law of the list is the whole truth.
+
+    Args:
+        x: positive and distinct, such as dimensions; four or more.
+        times: for each x a Dataset from ``hitting_time`` or ``recovery_time``.
+        seed: seed of the resampling.
+
+    Raises:
+        TypeError, ValueError: arguments that do not fit together, or fewer than four x where the replicas bound the
+            median, or x that are not above 1.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> def sample(median):
+        ...     time = median * np.exp(0.3 * rng.standard_normal(256))
+        ...     return xr.Dataset({"time": ("replica", time), "outcome": ("replica", np.zeros(256, int))})
+        >>> d = np.array([1e2, 1e3, 1e4, 1e5, 1e6])
+        >>> found = growth_law(d, [sample(one) for one in d * (np.log(d) - 1)])
+        >>> found.name, found.decided
+        ('d (log d + c)', True)
+    """
+    points = _Points(x, [times], 0.95, seed)
+    if len(points.x) < 4 or points.x.min() <= 1.0:
+        raise ValueError(
+            f"x must hold four or more above 1 whose median is bounded, got {check.shown(points.x.tolist())}"
+        )
+    variance = np.maximum(points.draws.var(axis=0), 1e-16)
+    smallest = math.log(float(points.x.min()))
+
+    def chi_square(shape: Callable[[Array, float], Array], constant: float) -> float:
+        gap = points.values - np.log(shape(points.x, constant))
+        return float(((gap - np.average(gap, weights=1.0 / variance)) ** 2 / variance).sum())
+
+    misfit, constant, freedom = {}, {}, {}
+    for name, (shape, limits) in FAMILIES.items():
+        if limits is None:
+            misfit[name], constant[name] = chi_square(shape, 0.0), math.nan
+        else:
+            low, high = limits if name == "d^p" else (0.999 * smallest * limits[0], smallest * limits[1])
+            found = minimize_scalar(partial(chi_square, shape), bounds=(low, high), method="bounded")
+            misfit[name], constant[name] = float(found.fun), float(found.x)
+        freedom[name] = len(points.x) - (1 if limits is None else 2)
+    criterion = {name: misfit[name] + 2.0 * (len(points.x) - freedom[name]) for name in FAMILIES}
+    best = min(criterion, key=criterion.__getitem__)
+    others = min(value for name, value in criterion.items() if name != best)
+    return Growth(best, criterion, misfit, constant, freedom, others - criterion[best] >= _DECIDES)
 
 
 class _Points:

@@ -62,8 +62,6 @@ class Recovery:
         learning_rate: gamma; None where SGD does not leave the start.
         largest_rate: rate beyond which the noise outweighs the pull: from s = 0 on (k = 2), from the start (k >= 3), at
             the threshold (k = 1).  For k >= 3 that is no wall: the noise carries runs across, ever later.
-        reaching_rate: largest rate at which the mean path gets from the start to the threshold itself, without an
-            encoding; None with one.  It is what limits k <= 2.
         steps: mean number of steps for k <= 2 by the formulas above; for k >= 3 that of the mean path from the start
             (a random one: the median); None where the mean path does not reach the threshold.
         spread: standard deviation of the number of steps, for k = 2 and starts without a mean.
@@ -78,12 +76,20 @@ class Recovery:
     spread: float | None
     noise: float
     reason: str
-    reaching_rate: float | None = None
+    _reaching: Callable[[], float | None] = field(default=lambda: None, repr=False, compare=False)
     _law: Callable[[], tuple[float, Passage] | None] = field(default=lambda: None, repr=False, compare=False)
 
     @cached_property
     def _passage(self) -> tuple[float, Passage] | None:
         return self._law()
+
+    @cached_property
+    def reaching_rate(self) -> float | None:
+        """Largest rate at which the mean path gets from the start to the threshold itself; it is what limits k <= 2.
+
+        None with an encoding, or where SGD does not leave the start.
+        """
+        return self._reaching()
 
     @property
     def mean(self) -> float:
@@ -178,7 +184,10 @@ def predicted_recovery(
         time = None if passage is None else passage[1].mean * min(1.0, passage[0])
     scale = dim / rate
     steps = None if time is None else scale * time
-    reaching = _reaching(risk, order, threshold, 0.0 if k <= 2 else begin) if rank == 1 else None
+
+    def reaching() -> float | None:
+        return _reaching(risk, order, threshold, 0.0 if k <= 2 else begin) if rank == 1 else None
+
     return Recovery(
         order,
         rate,
@@ -255,16 +264,16 @@ def _reaching(risk: PopulationRisk, order: Order, threshold: float, begin: float
     assert order.direction is not None
     sign = float(order.direction[0])
 
-    def bound(x: float) -> float:
-        pull = -(1.0 - x * x) * sign * float(risk.gradient(sign * x)[0])
-        return 2.0 * pull / (float(risk.mean_square_gradient(sign * x)) * x)
+    def bound(x: Array) -> Array:
+        pull = -(1.0 - x * x) * sign * risk.gradient(sign * x)[..., 0]
+        return np.asarray(2.0 * pull / (risk.mean_square_gradient(sign * x) * x))
 
     least = max(begin, 1e-6 * threshold)
     if least >= threshold:
-        return bound(threshold)
+        return float(bound(np.array(threshold)))
     grid = np.geomspace(least, threshold, 33)
-    values = [bound(x) for x in grid]
+    values = bound(grid)
     at = int(np.argmin(values))
     around = (float(grid[max(at - 1, 0)]), float(grid[min(at + 1, len(grid) - 1)]))
-    found = minimize_scalar(bound, bounds=around, method="bounded")
-    return max(0.0, min(values[at], float(found.fun)))
+    found = minimize_scalar(lambda x: float(bound(np.array(x))), bounds=around, method="bounded")
+    return max(0.0, min(float(values[at]), float(found.fun)))
