@@ -1,7 +1,9 @@
 """The figures: fits, stored simulations, resumption, and the physics at small size."""
 
 import dataclasses
+import html
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from scipy.stats import binomtest, norm
 
 import seqindex as sx
 from seqindex.paper import (
+    dynamics,
     fig1,
     fig2,
     fig3,
@@ -23,13 +26,17 @@ from seqindex.paper import (
     fig11,
     fig12,
     fig13,
+    foundations,
     gain_targets,
     jobs,
     panels,
+    quadrature,
     reproduce,
+    scaling,
     transition,
 )
 from seqindex.paper.claim import Claim, markdown_table, verdict_of
+from seqindex.paper.discrepancies import DISCREPANCIES
 from seqindex.paper.figures import FIGURES
 from seqindex.sgd.start import Start
 from seqindex.sgd.stop import Near
@@ -48,6 +55,10 @@ TINY = {
     "fig5": fig5.Scale(15, (7, 16, 24), ((), ()), 8),
     "fig12": fig12.Scale((4, 16, 30), 8),
     "fig13": fig13.Scale(20_000, 3),
+    "dynamics": dynamics.Scale(dim=10_000, replicas=4, mean_dim=500, mean_replicas=64, critical=False),
+    "foundations": foundations.Scale(samples=2000, starts=500, targets=2),
+    "quadrature": quadrature.Scale((9, 17, 25, 41), (0.5, 0.25)),
+    "theorem1": scaling.Scale((100, 300), (100, 200), (300, 500), (20, 30), (200, 256), 128),
 }
 
 
@@ -129,7 +140,7 @@ def test_finished_jobs_are_not_computed_again_and_damaged_ones_are(tmp_path, mon
     assert len([job for job in jobs.finished(wanted, tmp_path, 1, False) if job is not None]) == 3
     assert ran == [wanted[1]]
     for old, new in zip(before, jobs.results(wanted, tmp_path), strict=True):
-        xr.testing.assert_identical(old, new)
+        xr.testing.assert_identical(old.assign_attrs(seconds=0), new.assign_attrs(seconds=0))
 
 
 def test_result_of_other_settings_is_not_taken(tmp_path):
@@ -167,6 +178,13 @@ def test_all_figures_are_written_judged_and_kept(tmp_path, monkeypatch: pytest.M
             assert (tmp_path / f"{name}{suffix}").stat().st_size > 1000
     assert {"F4", "F5a", "F5b-1", "F12", "F13", "F1b"} <= {claim.id for claim in claims}
     assert all(all(dataclasses.astuple(claim)) for claim in claims)
+    report = (tmp_path / "report.html").read_text()
+    assert all(f"<td>{html.escape(claim.measured)}</td>" in report for claim in claims)
+    assert report.count("<img alt=") == report.count("data:image/png;base64,") == len(FIGURES)
+    assert not re.search(r"(?:src|href)=[\"']?(?:https?:|//|/|\.)", report)
+    short = (tmp_path / "report.md").read_text()
+    assert all(f"({name}.png)" in short for name in FIGURES)
+    assert all(f"<td>{html.escape(row.effect)}</td>" in report for row in DISCREPANCIES)
     assert (tmp_path / "claims.md").read_text().count("\n") == len(claims) + 2
     assert len(said) == len(TINY)
     four, five = (xr.load_dataset(tmp_path / f"{name}.nc", engine="h5netcdf") for name in ("fig4", "fig5"))
@@ -238,8 +256,8 @@ def test_minima_follow_the_loss():
 
 
 def test_table_has_a_row_a_claim():
-    table = markdown_table([Claim("a", "b", "c\nd", "e", "f", "g")] * 2)
-    assert table.splitlines()[2:] == ["| a | b | c d | e | f | g |"] * 2
+    table = markdown_table([Claim("a", "b", "c\nd", "e", "f", "g", 3.2)] * 2)
+    assert table.splitlines()[2:] == ["| a | b | c d | e | f | g | 3 s |"] * 2
 
 
 def computed(figure, scale):

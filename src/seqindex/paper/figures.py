@@ -67,7 +67,9 @@ _MODULES: dict[str, Any] = {
     "fig11": fig11,
     "fig12": fig12,
     "fig13": fig13,
+    "foundations": foundations,
     "dynamics": dynamics,
+    "quadrature": quadrature,
     "theorem1": scaling,
 }
 FIGURES: dict[str, Figure] = {
