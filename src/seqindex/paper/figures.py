@@ -24,6 +24,8 @@ from seqindex.paper import (
     fig11,
     fig12,
     fig13,
+    foundations,
+    quadrature,
     scaling,
 )
 from seqindex.paper.claim import Claim
