@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+from numpy.typing import NDArray
 
 from seqindex.plotting.style import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, figure, styled
 
@@ -32,13 +34,17 @@ def draw_scaling(data: xr.Dataset) -> Figure:
     """
     drawing, axes = figure(7.4, 5.6, rows=2, columns=2)
     for panel, sie in zip(np.ravel(axes), (1, 2, 3, 4), strict=True):
-        for name in data["curve"].values[data["sie"].values == sie]:
+        names = data["curve"].values[data["sie"].values == sie]
+        for name in names:
             _draw_curve(panel, data, str(name), max(1, sie - 1))
         power = "" if sie <= 2 else rf"^{sie - 1}"
-        panel.set(xscale="log", xlabel="dimension $d$", ylabel=rf"median steps / $d{power}$", title=f"SIE {sie}")
+        panel.set(xscale="log")
+        _mark_dimensions(panel, data["dim"].values[np.isin(data["series"].values, names)])
+        panel.set(xlabel="dimension $d$", ylabel=rf"median steps / $d{power}$", title=f"SIE {sie}")
         high = float(panel.get_ylim()[1])
         panel.set_ylim(0.0, 1.35 * high)
         panel.legend(loc="lower right" if sie != 2 else "upper left")
+    drawing.suptitle("points: measured medians, 95 % intervals; lines: predicted medians", fontsize=9.5)
     return drawing
 
 
@@ -51,7 +57,16 @@ def _draw_curve(panel: Any, data: xr.Dataset, name: str, power: int) -> None:
     spread = np.maximum(0.0, [median - low, np.where(np.isfinite(high), high, median) - median])
     label = str(fit["label"].values)
     if int(fit["sie"]) != 2:
-        interval = f"[{float(fit['exponent_low']):.2f}, {float(fit['exponent_high']):.2f}]"
-        label = f"{label}\nfitted exponent {float(fit['exponent']):.2f} {interval}"
+        interval = f"[{float(fit['exponent_low']):.3f}, {float(fit['exponent_high']):.3f}]"
+        label = f"{label}\nfitted exponent {float(fit['exponent']):.3f} {interval}"
     panel.plot(dim, predicted, color=colour, linestyle=line)
     panel.errorbar(dim, median, spread, color=colour, marker=marker, linestyle="none", capsize=2.0, label=label)
+
+
+def _mark_dimensions(panel: Any, dims: NDArray[np.int64]) -> None:
+    """Powers of ten, or where d spans less than two decades the measured dimensions themselves."""
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    if dims.max() < 100 * dims.min():
+        shown = np.unique(dims)
+        panel.set_xticks(shown, [f"{d:,}".replace(",", "\u2009") for d in shown])
+        panel.minorticks_off()
