@@ -55,7 +55,7 @@ TINY = {
     "fig5": fig5.Scale(15, (7, 16, 24), ((), ()), 8),
     "fig12": fig12.Scale((4, 16, 30), 8),
     "fig13": fig13.Scale(20_000, 3),
-    "dynamics": dynamics.Scale(dim=10_000, replicas=4, mean_dim=500, mean_replicas=64, critical=False),
+    "dynamics": dynamics.Scale(dim=20_000, replicas=4, mean_dim=500, mean_replicas=64, critical=False),
     "foundations": foundations.Scale(samples=2000, starts=500, targets=2),
     "quadrature": quadrature.Scale((9, 17, 25, 41), (0.5, 0.25)),
     "theorem1": scaling.Scale((100, 300), (100, 200), (300, 500), (20, 30), (200, 256), 128),

@@ -97,7 +97,7 @@ def compute(scale: Scale, results: Sequence[xr.Dataset]) -> xr.Dataset:
     first, means, around = results[0], results[1:5], results[5:]
     theory = two_phases(_tied(), _TIED_RATES[1])
     times, end = first["step"].values * _TIED_RATES[1] / scale.dim, abs(float(theory.end[0]))
-    floor = 8.0 / math.sqrt(scale.dim)
+    floor = min(0.05, 8.0 / math.sqrt(scale.dim))  # a few times the noise
     escape, alignment = fitted_rates(times, first["overlap"].values, end, (floor, 0.1), (max(0.01, floor), 0.06))
     data = xr.Dataset(
         {
