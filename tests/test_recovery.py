@@ -14,6 +14,7 @@ from scipy.stats import ks_1samp
 
 import seqindex as sx
 from seqindex.outcome import Outcome
+from seqindex.theory.drift import drift_of
 from seqindex.theory.escape_line import escape_line
 from seqindex.theory.passage import Passage
 
@@ -29,6 +30,7 @@ def second(length):
     return tied("sum(He2(z))/sqrt(2)", length)
 
 
+EVEN = sx.Problem(sx.Target("He2(z1) + He2(z2)", 2), sx.Attention(2, reduction="trace"))
 THIRD = tied("-He3(z1)/sqrt(6)", 1, "tanh")
 
 
@@ -169,6 +171,20 @@ def test_rates_that_reach_the_threshold():
     assert sx.predicted_recovery(tied("z1 - z2", 2), 1000).median == math.inf
 
 
+@pytest.mark.parametrize(
+    "problem", [second(1), THIRD, tied("sum(z)", 3), tied("-h4(z1)"), tied("He2(z1) + He3(z1)", 1, "sigmoid"), EVEN]
+)
+@pytest.mark.parametrize("end", [0.3, 0.9])
+def test_a_straight_line_has_the_drift_of_the_flow(problem, end):
+    """Also near the start, where the drift is the small rest of large parts."""
+    order = sx.escape_order(problem)
+    line = escape_line(sx.PopulationRisk(problem), order, 0.01, end)
+    x = np.concatenate([np.linspace(-end, end, 8), [1e-3, 0.01, 0.05]])
+    sign = order.direction[0]
+    exact = sign * drift_of(problem, 0.01)(sign * x[:, None])[:, 0]
+    np.testing.assert_allclose(line.drift(x), exact, rtol=1e-7, atol=1e-9 * np.abs(exact).min())
+
+
 def test_a_curved_line_is_the_flow():
     """The time along the line is that of ``gradient_flow``, with an encoding and a mixed direction of escape."""
     problem = mixed()
@@ -199,6 +215,7 @@ CASES = {
     "second order, given": (second(4), 1000, 0.25 * K / 5, sx.Start.overlaps(0.03), 512, 1.25),
     "third order, ahead": (THIRD, 500, 0.05, sx.Start.overlaps(3 / math.sqrt(500)), 192, 1.5),
     "third order, random, far above the largest rate": (THIRD, 400, 0.1, sx.Start.random(), 256, 2.0),
+    "attention without an encoding": (EVEN, 500, 0.03, sx.Start.orthogonal(), 128, 1.5),
     "mixed with an encoding": (mixed(), 300, 0.05, sx.Start.random(), 128, 1.5),
 }
 

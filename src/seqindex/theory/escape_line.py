@@ -30,6 +30,8 @@ Profile = Callable[[Array], Array]
 
 _DEGREE = 8
 """Of the polynomials for V(m) and Cov(b)(m) up to the threshold."""
+_HIGHEST = 199
+"""Largest degree of the polynomial for R'(m)."""
 _NUDGE = 1e-3
 """Length at which the path of the flow begins; below, the leading terms hold."""
 _LONGEST = math.pi
@@ -93,27 +95,36 @@ def escape_line(risk: PopulationRisk, order: Order, rate: float, threshold: floa
 
 
 def _straight(risk: PopulationRisk, direction: Array, k: int, pull: float, rate: float, end: float) -> EscapeLine:
-    """x = m, or -m where SGD leaves towards m < 0."""
+    """x = m, or -m where SGD leaves towards m < 0.
+
+    Near x = 0 the drift is far smaller than its parts, so that -R'(x) / x^(k-1) is what a polynomial stands for.
+    """
     sign = float(np.sign(direction[0]))
-    nodes = np.sort(np.append(end * np.cos(np.pi * (np.arange(_DEGREE) + 0.5) / _DEGREE), 0.0))
-
-    def polynomial(values: Array) -> Profile:
-        return Chebyshev.fit(nodes, values, _DEGREE, domain=[-end, end])
-
-    noise = polynomial(risk.mean_square_gradient(sign * nodes))
+    # Interpolation converges like rho^-degree, with singularities at |m| = 1; odd, so that x = 0 is no node.
+    degree = min(_HIGHEST, 2 * int(18.0 / math.acosh(1.0 / end)) + 3)
+    steep = _polynomial(lambda x: -sign * risk.gradient(sign * x)[..., 0] / x ** (k - 1), degree, end)
+    noise = _polynomial(lambda x: risk.mean_square_gradient(sign * x), _DEGREE, end)
     variance: list[Profile] = []
 
     def drift(x: Array) -> Array:
-        return np.asarray(-(1.0 - x * x) * sign * risk.gradient(sign * x)[..., 0] - 0.5 * rate * noise(x) * x)
+        return np.asarray((1.0 - x * x) * x ** (k - 1) * steep(x) - 0.5 * rate * noise(x) * x)
+
+    def log_variance(x: Array) -> Array:
+        values = step_covariance(risk.problem, sign * x[:, None], rate)[:, 0, 0]
+        return np.asarray(np.log(np.maximum(values, 1e-300)))
 
     def along(x: Array) -> Array:
         if not variance:  # the longest part of the work, and not always asked for
-            values = step_covariance(risk.problem, sign * nodes[:, None], rate)[:, 0, 0]
-            variance.append(polynomial(np.log(np.maximum(values, 1e-300))))
+            variance.append(_polynomial(log_variance, _DEGREE, end))
         return np.asarray(np.exp(variance[0](x)))
 
-    at_start = float(risk.mean_square_gradient(0.0))
-    return EscapeLine(k, pull, at_start, rate, drift, along, -end, end)
+    return EscapeLine(k, pull, float(risk.mean_square_gradient(0.0)), rate, drift, along, -end, end)
+
+
+def _polynomial(function: Profile, degree: int, end: float) -> Profile:
+    """Interpolation in Chebyshev's nodes on [-end, end]."""
+    fitted: Profile = Chebyshev.interpolate(function, degree, domain=[-end, end])
+    return fitted
 
 
 def _curved(risk: PopulationRisk, direction: Array, k: int, pull: float, rate: float, end: float) -> EscapeLine:
