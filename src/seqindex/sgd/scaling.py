@@ -210,10 +210,10 @@ def growth_law(x: ArrayLike, times: Sequence[xr.Dataset], seed: int = 0) -> Grow
     Example:
         >>> rng = np.random.default_rng(0)
         >>> def sample(median):
-        ...     time = median * np.exp(0.3 * rng.standard_normal(256))
-        ...     return xr.Dataset({"time": ("replica", time), "outcome": ("replica", np.zeros(256, int))})
+        ...     time = median * np.exp(0.3 * rng.standard_normal(1024))
+        ...     return xr.Dataset({"time": ("replica", time), "outcome": ("replica", np.zeros(1024, int))})
         >>> d = np.array([1e2, 1e3, 1e4, 1e5, 1e6])
-        >>> found = growth_law(d, [sample(one) for one in d * (np.log(d) - 1)])
+        >>> found = growth_law(d, [sample(one) for one in d * np.log(d)])
         >>> found.name, found.decided
         ('d (log d + c)', True)
     """
