@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from seqindex.theory.escape import escape_order as escape_order
     from seqindex.theory.escape import flatness as flatness
     from seqindex.theory.exponents import sequence_information_exponent as sequence_information_exponent
+    from seqindex.theory.finite_size import semantic_probability as semantic_probability
     from seqindex.theory.flow import gradient_flow as gradient_flow
     from seqindex.theory.gain import predicted_gain as predicted_gain
     from seqindex.theory.langevin import langevin as langevin
@@ -81,6 +82,7 @@ _HOMES = {
     "escape_order": "seqindex.theory.escape",
     "flatness": "seqindex.theory.escape",
     "gradient_flow": "seqindex.theory.flow",
+    "semantic_probability": "seqindex.theory.finite_size",
     "langevin": "seqindex.theory.langevin",
     "linear_noise": "seqindex.theory.diffusion",
     "two_phases": "seqindex.theory.two_phases",

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from seqindex.paper.claim import Claim, verdict_of
 from seqindex.paper.jobs import Job
-from seqindex.paper.transition import ALIGNMENT, OMEGAS, Series, series_jobs, summarise, switches
+from seqindex.paper.transition import ALIGNMENT, OMEGAS, Series, series_jobs, summarise, switches, theory_claim
 from seqindex.plotting.style import figure, styled
 from seqindex.plotting.transition import draw_transition, mark_omega
 from seqindex.sgd.start import Start
@@ -81,5 +81,6 @@ def claims(data: xr.Dataset) -> list[Claim]:
             f"width {small.width:.3f} +- {small.width_error:.3f} at d = 100, "
             f"{large.width:.3f} +- {large.width_error:.3f} at d = 1000 (square loss, uniform start, rate {RATE})",
             verdict_of(small.width - large.width, error),
-        )
+        ),
+        theory_claim(data, "F12-theory", "figure 12"),
     ]

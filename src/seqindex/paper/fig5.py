@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from seqindex.paper.claim import CONDITION, CONFIRMED, REFUTED, Claim, verdict_of
 from seqindex.paper.jobs import Job
-from seqindex.paper.transition import ALIGNMENT, OMEGAS, Series, problem, series_jobs, summarise
+from seqindex.paper.transition import ALIGNMENT, OMEGAS, Series, problem, series_jobs, summarise, theory_claim
 from seqindex.plotting.landscape import draw_contours
 from seqindex.plotting.style import figure, styled
 from seqindex.plotting.transition import draw_transition, mark_omega
@@ -104,7 +104,8 @@ def draw(data: xr.Dataset) -> Figure:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """F5a, F5b and the sharpening with d."""
-    return [_landscape_claim(data), *_transition_claims(data), _sharpening_claim(data)]
+    theory = theory_claim(data, "F5b-theory", "figure 5, right")
+    return [_landscape_claim(data), *_transition_claims(data), _sharpening_claim(data), theory]
 
 
 def _landscape_claim(data: xr.Dataset) -> Claim:

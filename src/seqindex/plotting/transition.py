@@ -15,12 +15,12 @@ _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
 
 
 def draw_transition(axes: Any, data: xr.Dataset, labels: Sequence[str]) -> None:
-    """Measured shares with one-standard-error bars and fitted curves.
+    """Measured shares with one-standard-error bars, fitted curves, and the finite-size theory where there is one.
 
     Args:
         axes: Matplotlib axes.
         data: "share", "share_low", "share_high" over (series, omega), NaN where not measured, and "fit" over
-            (series, omega_fit).
+            (series, omega_fit); "theory_curve" over (series, omega_theory), NaN where there is none.
         labels: legend entry of each series.
     """
     for index, label in enumerate(labels):
@@ -33,7 +33,11 @@ def draw_transition(axes: Any, data: xr.Dataset, labels: Sequence[str]) -> None:
         style = {"fmt": marker, "color": color, "markersize": 3.8, "elinewidth": 0.9, "capsize": 1.5}
         axes.errorbar(omega, share, np.abs(bars), **style)
         axes.plot(one["omega_fit"], one["fit"], color=color, linestyle=dash, linewidth=1.1)
+        if np.isfinite(one["theory_curve"]).any():
+            axes.plot(one["omega_theory"], one["theory_curve"], color=color, linewidth=4.5, alpha=0.3, zorder=0.5)
         axes.plot([], [], color=color, linestyle=dash, marker=marker, markersize=3.8, label=label)
+    if np.isfinite(data["theory_curve"]).any():
+        axes.plot([], [], color=GREY, linewidth=4.5, alpha=0.5, label="finite-size theory")
     axes.set(xlabel=r"weight of the positional part, $\omega$", ylabel="probability of the semantic minimum")
     axes.set_ylim(-0.03, 1.03)
 
