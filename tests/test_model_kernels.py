@@ -6,6 +6,7 @@ import pytest
 from seqindex.gaussian.simd import ROWS, WIDTH
 from seqindex.model import blocks
 from seqindex.model.attention import SCORES, Attention
+from seqindex.model.encoded_target import EncodedTarget
 from seqindex.model.link import Target
 from seqindex.model.loss import LOSSES
 from seqindex.model.problem import STUDENTS, TARGETS, Problem
@@ -32,6 +33,7 @@ EXAMPLES = {
     "PositionalSemanticTarget": lambda length: PositionalSemanticTarget(
         0.3, alignment_matrix=np.random.default_rng(length).dirichlet(np.ones(length), length)
     ),
+    "EncodedTarget": lambda length: EncodedTarget(0.3, "linear"),
     "Target": lambda length: Target(lambda z: np.exp(-(z**2)), length),
     "Attention": lambda length: Attention(length),
     "TiedNetwork": lambda length: TiedNetwork(length, "tanh", np.cos(np.arange(length))),
@@ -100,7 +102,7 @@ def test_every_student(kind, length):
 @pytest.mark.parametrize("kind", TARGETS)
 def test_every_target(kind, length):
     target = EXAMPLES[kind](length)
-    z = block(length, 5)
+    z = block(target.length, 5)
     close(target_block(target, z), target(z.T).T)
 
 

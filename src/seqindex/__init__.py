@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqindex.model.attention import Attention as Attention
+    from seqindex.model.encoded_target import EncodedTarget as EncodedTarget
     from seqindex.model.encoding import Encoding as Encoding
     from seqindex.model.encoding import InjectedEncoding as InjectedEncoding
     from seqindex.model.encoding import OppositeEncoding as OppositeEncoding
@@ -60,6 +61,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Attention": "seqindex.model.attention",
+    "EncodedTarget": "seqindex.model.encoded_target",
     "Encoding": "seqindex.model.encoding",
     "InjectedEncoding": "seqindex.model.encoding",
     "OppositeEncoding": "seqindex.model.encoding",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from seqindex import check
 from seqindex.model import blocks
 from seqindex.model.attention import Attention
+from seqindex.model.encoded_target import EncodedTarget
 from seqindex.model.frame import Frame
 from seqindex.model.link import Target
 from seqindex.model.loss import LOSSES, Loss
@@ -99,7 +100,11 @@ _TARGET_MEMBERS = ("length", "outputs", "kernel", "spec", "__call__")
 _STUDENT_MEMBERS = (*_TARGET_MEMBERS, "frame", "pull_back", "jacobian", "combinations", "core")
 _EXAMPLES = {"target": "PositionalSemanticTarget(0.5, alignment=1.0)", "student": "Attention(length=2)"}
 
-TARGETS: dict[str, Any] = {"PositionalSemanticTarget": PositionalSemanticTarget, "Target": Target}
+TARGETS: dict[str, Any] = {
+    "PositionalSemanticTarget": PositionalSemanticTarget,
+    "EncodedTarget": EncodedTarget,
+    "Target": Target,
+}
 """Targets that can be read back, by kind."""
 STUDENTS: dict[str, Any] = {"Attention": Attention, "TiedNetwork": TiedNetwork, "UntiedNetwork": UntiedNetwork}
 """Students that can be read back, by kind."""

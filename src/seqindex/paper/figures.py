@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure as Drawing
 
 from seqindex.paper import (
+    crossover,
     dynamics,
     fig1,
     fig2,
@@ -71,6 +72,7 @@ _MODULES: dict[str, Any] = {
     "fig13": fig13,
     "foundations": foundations,
     "dynamics": dynamics,
+    "crossover": crossover,
     "quadrature": quadrature,
     "theorem1": scaling,
 }
