@@ -64,9 +64,10 @@ TINY = {
 }
 
 
-ALL_CLAIMS = set(
-    "R1 R2 R3 R4 D1 T1 P1 L1 F1 F2 T2a T2b T2c T2d F7 F8 F9 F10 F11 E4 F4 F5a F5b F12 F13 D F3 F1b G".split()
-)
+ALL_CLAIMS = {
+    *("R1", "R2", "R3", "R4", "D1", "T1", "P1", "L1", "F1", "F2", "T2a", "T2b", "T2c", "T2d", "F7"),
+    *("F8", "F9", "F10", "F11", "E4", "F4", "F5a", "F5b", "F12", "F13", "D", "F3", "F1b", "G"),
+}
 """Every claim of the paper."""
 
 
@@ -184,7 +185,7 @@ def test_all_figures_are_written_judged_and_kept(tmp_path, monkeypatch: pytest.M
     for name in FIGURES:
         for suffix in (".png", ".pdf", ".nc"):
             assert (tmp_path / f"{name}{suffix}").stat().st_size > 1000
-    assert ALL_CLAIMS <= {claim.id.split("-")[0] for claim in claims}
+    assert {claim.id.split("-")[0] for claim in claims} >= ALL_CLAIMS
     assert all(all(dataclasses.astuple(claim)) for claim in claims)
     report = (tmp_path / "report.html").read_text()
     assert all(f"<td>{html.escape(claim.measured)}</td>" in report for claim in claims)

@@ -302,7 +302,6 @@ def test_the_example_runs_and_can_be_opened(tmp_path, capsys):
         (["run"], "STUDY.yaml must be given, got none"),
         (["run", "nope.yaml"], "study must be a file that can be read, got 'nope.yaml'"),
         (["run", "nope.yaml", "--workers", "0"], "workers must be at least 1"),
-        (["run", "nope.yaml", "--format", "hydar"], "did you mean 'hydra'"),
     ],
 )
 def test_bad_commands_end_with_one_line(arguments, message, capsys):

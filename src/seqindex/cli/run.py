@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from seqindex.study.point import Point
     from seqindex.study.spec import Study
 
-FORMATS = ("seqindex", "hydra")
-
 
 def run(
     study: Annotated[Path | None, typer.Argument(metavar="STUDY.yaml", help="The study.")] = None,
@@ -28,9 +26,6 @@ def run(
     cluster: Annotated[
         str | None, typer.Option("--cluster", metavar="ADDRESS", help="Dask scheduler, such as tcp://host:8786.")
     ] = None,
-    form: Annotated[
-        str, typer.Option("--format", metavar="|".join(FORMATS), help="Language of the file.")
-    ] = "seqindex",
     dry: Annotated[bool, typer.Option("--dry-run", help="Only list the points, the time and the disk.")] = False,
     example: Annotated[bool, typer.Option("--example", help="Print a study with comments.")] = False,
     quiet: Annotated[bool, QUIET] = False,
@@ -46,13 +41,13 @@ def run(
         say((Path(__file__).parent.parent / "study" / "example.yaml").read_text(encoding="utf-8").rstrip())
         return
     from seqindex import check
+    from seqindex.study.spec import read_study
 
-    check.choice("format", form, FORMATS)
     if study is None:
         raise ValueError("STUDY.yaml must be given, got none; seqindex run --example prints one")
     if workers is not None:
         check.integer("workers", workers, 1)
-    described = _read(study, form)
+    described = read_study(study)
     folder = study.with_suffix("") if out is None else out
     if dry:
         _list(described, folder)
@@ -72,19 +67,6 @@ def run(
     say_files([folder])
     if summary.failed:
         raise typer.Exit(1)
-
-
-def _read(path: Path, form: str) -> Study:
-    if form == "hydra":
-        from seqindex.study.hydra import read_hydra
-
-        described, remarks = read_hydra(path)
-        for remark in remarks:
-            note(f"Note: {remark}")
-        return described
-    from seqindex.study.spec import read_study
-
-    return read_study(path)
 
 
 def _list(described: Study, folder: Path) -> None:
