@@ -73,7 +73,7 @@ def open_study(folder: str | Path) -> xr.Dataset:
     Example:
         >>> import tempfile
         >>> from seqindex.study.spec import parse_study
-        >>> text = "{target: z1, length: 1, learning_rate: 0.1, steps: 9, replicas: 2, dim: 9, sweep: {grid: {dim: [9, 8]}}}"
+        >>> text = "{target: z1, length: 1, learning_rate: 0.1, steps: 9, dim: 9, sweep: {grid: {dim: [9, 8]}}}"
         >>> summary = run_study(parse_study(text), folder := tempfile.mkdtemp(), workers=1)
         >>> open_study(folder)["overlap_norm"].sizes["dim"]
         2
