@@ -223,11 +223,12 @@ def test_points_of_other_shapes_are_padded(tmp_path):
     )
     run_study(parse_study(text), tmp_path, workers=1)
     data = open_study(tmp_path).load()
-    assert dict(data.sizes)["point"] == 2
     assert data["length"].values.tolist() == [1, 3]
+    assert data["dim"].dims == ("length",)
+    assert data["dim"].values.tolist() == [20, 30]
     assert np.isfinite(data["overlap_norm"]).all()
-    assert np.isnan(data["overlap"].isel(point=0).sel(position=[2, 3])).all()
-    assert data["step"].isel(point=1, drop=True).values.max() == 20
+    assert np.isnan(data["overlap"].isel(length=0).sel(position=[2, 3])).all()
+    assert data["step"].isel(length=1, drop=True).values.max() == 20
 
 
 def test_dask_gives_the_same_files(tmp_path, finished):

@@ -26,6 +26,10 @@ def run(
     cluster: Annotated[
         str | None, typer.Option("--cluster", metavar="ADDRESS", help="Dask scheduler, such as tcp://host:8786.")
     ] = None,
+    form: Annotated[
+        str,
+        typer.Option("--format", metavar="seqindex|hydra", help="Language of the file; hydra: of the released code."),
+    ] = "seqindex",
     dry: Annotated[bool, typer.Option("--dry-run", help="Only list the points, the time and the disk.")] = False,
     example: Annotated[bool, typer.Option("--example", help="Print a study with comments.")] = False,
     quiet: Annotated[bool, QUIET] = False,
@@ -41,13 +45,13 @@ def run(
         say((Path(__file__).parent.parent / "study" / "example.yaml").read_text(encoding="utf-8").rstrip())
         return
     from seqindex import check
-    from seqindex.study.spec import read_study
 
+    check.choice("format", form, ("seqindex", "hydra"))
     if study is None:
         raise ValueError("STUDY.yaml must be given, got none; seqindex run --example prints one")
     if workers is not None:
         check.integer("workers", workers, 1)
-    described = read_study(study)
+    described = _read(study, form)
     folder = study.with_suffix("") if out is None else out
     if dry:
         _list(described, folder)
@@ -67,6 +71,19 @@ def run(
     say_files([folder])
     if summary.failed:
         raise typer.Exit(1)
+
+
+def _read(path: Path, form: str) -> Study:
+    if form == "hydra":
+        from seqindex.study.hydra import read_hydra
+
+        described, remarks = read_hydra(path)
+        for remark in remarks:
+            note(f"Note: {remark}.")
+        return described
+    from seqindex.study.spec import read_study
+
+    return read_study(path)
 
 
 def _list(described: Study, folder: Path) -> None:

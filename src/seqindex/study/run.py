@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,10 +82,15 @@ def open_study(folder: str | Path) -> xr.Dataset:
     rows = read_points(folder)
     store = Path(folder) / "points"
     names = list(dict.fromkeys(name for row in rows for name in row["swept"]))
-    found = [(row["swept"], store / f"{row['key']}.nc") for row in rows if (store / f"{row['key']}.nc").exists()]
+    # A field that is swept at some points only has its value in the settings of the others.
+    found = [
+        ({name: row["swept"].get(name, row["settings"].get(name)) for name in names}, store / f"{row['key']}.nc")
+        for row in rows
+        if (store / f"{row['key']}.nc").exists()
+    ]
     if not found:
         raise ValueError(f"folder must hold finished points, got none in {str(folder)!r}; run the study first")
-    parts = [_opened(path).assign_coords({n: _plain(swept.get(n)) for n in names}) for swept, path in found]
+    parts = [_opened(path).assign_coords({n: _plain(swept[n]) for n in names}) for swept, path in found]
     data = xr.concat(parts, "point", data_vars="all", coords="all", compat="equals", join="outer", combine_attrs="drop")
     data = data.assign_attrs(_shared([part.attrs for part in parts]))
     if not names:
@@ -118,16 +124,40 @@ def _shared(attrs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _unfolded(data: xr.Dataset, names: list[str], swept: list[dict[str, Any]]) -> xr.Dataset:
-    """One dimension a field where the points fill the grid of their values at least by half."""
-    values = [list(dict.fromkeys(_plain(one.get(name)) for one in swept)) for name in names]
-    cells = 1
-    for column in values:
-        cells *= len(column)
-    if cells > 2 * len(swept):
+    """One dimension a field where the points fill the grid of their values at least by half.
+
+    A field that another one decides, as in a zip, becomes a coordinate along that one.
+    """
+    columns = {name: [_plain(one[name]) for one in swept] for name in names}
+    leaders = _leaders(columns)
+    kept = [name for name in names if name not in leaders]
+    values = {name: list(dict.fromkeys(columns[name])) for name in kept}
+    if math.prod(len(column) for column in values.values()) > 2 * len(swept):
         return data
-    if len(names) == 1:
-        return data.swap_dims(point=names[0]).drop_vars("point", errors="ignore")
-    folded = data.set_index(point=names).unstack("point")
-    # Unstacking sorts; the study's own order is what its author meant.
-    result = folded.sel(dict(zip(names, values, strict=True)))
+    bare = data.drop_vars(list(leaders))
+    if len(kept) == 1:
+        result = bare.swap_dims(point=kept[0]).drop_vars("point", errors="ignore")
+    else:
+        # Unstacking sorts; the study's own order is what its author meant.
+        result = bare.set_index(point=kept).unstack("point").sel(values)
+    for name, leader in leaders.items():
+        decided = dict(zip(columns[leader], columns[name], strict=True))
+        result = result.assign_coords({name: (leader, [decided[value] for value in values[leader]])})
     return result.set_coords("step") if "step" in result else result
+
+
+def _leaders(columns: dict[str, list[Any]]) -> dict[str, str]:
+    """Fields that another field decides, with that one; of two that decide each other the first leads.
+
+    Example:
+        >>> _leaders({"dim": [10, 20, 10], "steps": [1, 2, 1], "seed": [0, 0, 1]})
+        {'steps': 'dim'}
+    """
+    found: dict[str, str] = {}
+    for name in reversed(columns):
+        for other in columns:
+            free = other != name and other not in found
+            if free and len(set(zip(columns[other], columns[name], strict=True))) == len(set(columns[other])):
+                found[name] = other
+                break
+    return found

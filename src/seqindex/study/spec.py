@@ -120,8 +120,8 @@ def parse_study(text: str) -> Study:
         'tied'
     """
     try:
-        node = yaml.compose(text, Loader=_Loader)
-        given = yaml.load(text, Loader=_Loader)
+        node = yaml.compose(text, Loader=YamlLoader)
+        given = yaml.load(text, Loader=YamlLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
@@ -149,11 +149,11 @@ _PLACEHOLDERS: dict[str, Any] = {"target": "z1", "dim": 100, "learning_rate": 1.
 """For fields that must be given, where the sweep gives them."""
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
+class YamlLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
     """YAML 1.1 takes 1e-3 for text; here it is a number, as in YAML 1.2."""
 
 
-_Loader.add_implicit_resolver(
+YamlLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+0123456789.")
 )
 
