@@ -164,3 +164,25 @@ def test_sgd_of_a_one_sided_escape():
 def test_bad_arguments():
     with pytest.raises(ValueError, match=r"^max_order must be between 1 and 12, got 0$"):
         sx.flatness(sx.Problem(sx.Target("z1", 1), sx.TiedNetwork(1)), max_order=0)
+
+
+def test_a_target_without_fields_is_never_left_along_the_overlap():
+    """omega = 1: the risk does not depend on m; below a_1 = 0.7244 it has a minimum along the encoding."""
+    below, above = (
+        sx.escape_order(
+            sx.Problem(sx.PositionalSemanticTarget(1.0, alignment=a), sx.Attention(2, sx.OppositeEncoding()))
+        )
+        for a in (0.7, 0.75)
+    )
+    assert below.value == math.inf
+    assert "does not depend on its fields" in below.reason
+    assert above.value == 2
+    assert abs(above.direction[1]) == pytest.approx(1.0)
+
+
+def test_orders_follow_the_exponent_of_the_target():
+    problem = sx.Problem(sx.Target("prod(He2(z))", 5), sx.TiedNetwork(5))
+    assert sx.sequence_information_exponent(problem.target).value == 10
+    assert sx.flatness(problem).value == 10
+    # <C_10, 1^10> = 10! / 2^5 * 2^5 and c_10(relu) > 0: the risk falls.
+    assert sx.escape_order(problem).value == 10

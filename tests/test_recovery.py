@@ -260,3 +260,8 @@ def test_the_largest_rate_of_order_three_is_no_wall():
     assert (times.outcome == Outcome.RECOVERED).all()
     # Median of 128: the share of runs below the predicted one, five standard errors.
     assert abs((times.time.values < fast.median).mean() - 0.5) < 5.0 * 0.5 / math.sqrt(128)
+
+
+def test_a_threshold_of_one_is_refused():
+    with pytest.raises(ValueError, match="threshold must be below 1"):
+        sx.predicted_recovery(sx.Problem(sx.Target("z1", 1), sx.TiedNetwork(1)), 100, threshold=1.0)

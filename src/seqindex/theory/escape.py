@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from seqindex import check
 from seqindex.model.problem import Problem
 from seqindex.order import Evidence, Order
-from seqindex.theory.never import nothing
+from seqindex.theory.exponents import sequence_information_exponent
+from seqindex.theory.never import constant, nothing
 from seqindex.theory.origin import Exponents, TaylorSeries, product, taylor_series
 
 Array = NDArray[np.float64]
@@ -31,16 +32,18 @@ _TIMES = 1e3
 _FLOOR = 1e-9
 """... and above this times the scale of the risk."""
 _FLIP = " (SGD would leave it with the sign of the target, or of the learning rate, flipped)"
+_USUAL, _HIGHEST = 8, 12
+"""Orders of the series at the start that are looked at unless told otherwise, and at most."""
 _ZERO = 1e-11
 """It is zero if it is below this times the scale and within 10 errors of zero."""
 
 
-def flatness(problem: Problem, max_order: int = 8) -> Order:
+def flatness(problem: Problem, max_order: int | None = None) -> Order:
     """Flatness index kappa: the lowest order of a derivative of the risk in (m, e) that does not vanish at 0.
 
     Args:
         problem: target, student and loss.
-        max_order: highest order looked at.
+        max_order: highest order looked at, at most 12; None for 8, or the target's exponent where that is higher.
 
     Returns:
         The order, with the largest coefficient of every order up to it as evidence; infinite where a finite series
@@ -51,7 +54,7 @@ def flatness(problem: Problem, max_order: int = 8) -> Order:
         >>> int(flatness(sx.Problem(target, sx.Attention(2, reduction="plain_trace"))))
         2
     """
-    series = taylor_series(problem, check.integer("max_order", max_order, 1, 12))
+    series = taylor_series(problem, _highest(problem, max_order))
     evidence: list[Evidence] = []
     for order in range(1, series.order + 1):
         found = _judge(series, order)
@@ -66,12 +69,12 @@ def flatness(problem: Problem, max_order: int = 8) -> Order:
     return nothing(problem, series, tuple(evidence))
 
 
-def escape_order(problem: Problem, max_order: int = 8) -> Order:
+def escape_order(problem: Problem, max_order: int | None = None) -> Order:
     """Lowest order at which the risk falls along some curve from m = e = 0, against the sign of the leading term.
 
     Args:
         problem: target, student and loss.
-        max_order: highest order looked at.
+        max_order: highest order looked at, at most 12; None for 8, or the target's exponent where that is higher.
 
     Returns:
         The order, with ``direction`` (unit vector in (m, e) along which SGD leaves; where both signs of it do, the one
@@ -84,7 +87,7 @@ def escape_order(problem: Problem, max_order: int = 8) -> Order:
         >>> order.value, round(order.coefficient, 5)
         (2, -1.12783)
     """
-    series = taylor_series(problem, check.integer("max_order", max_order, 1, 12))
+    series = taylor_series(problem, _highest(problem, max_order))
     rank = problem.frame.rank
     evidence = []
     for order in range(1, series.order + 1):
@@ -100,7 +103,7 @@ def escape_order(problem: Problem, max_order: int = 8) -> Order:
         return nothing(problem, series, tuple(evidence))
     lowest = len(evidence)
     if lowest == 2:
-        return _from_hessian(series, rank, tuple(evidence))
+        return _from_hessian(problem, series, tuple(evidence))
     return _by_form(_chopped(series), np.eye(rank), lowest, series, tuple(evidence))
 
 
@@ -128,7 +131,15 @@ def _chopped(series: TaylorSeries) -> Polynomial:
     return {a: c for a, c in series.coefficients.items() if abs(c) > max(10.0 * series.errors[a], _ZERO * series.scale)}
 
 
-def _from_hessian(series: TaylorSeries, rank: int, evidence: tuple[Evidence, ...]) -> Order:
+def _highest(problem: Problem, max_order: int | None) -> int:
+    if max_order is not None:
+        return check.integer("max_order", max_order, 1, _HIGHEST)
+    value = sequence_information_exponent(problem.target).value
+    return _USUAL if value is None or value > _HIGHEST else max(_USUAL, int(value))
+
+
+def _from_hessian(problem: Problem, series: TaylorSeries, evidence: tuple[Evidence, ...]) -> Order:
+    rank = problem.frame.rank
     hessian = np.zeros((rank, rank))
     slack = 0.0
     for a, c in series.of_order(2).items():
@@ -160,6 +171,9 @@ def _from_hessian(series: TaylorSeries, rank: int, evidence: tuple[Evidence, ...
     for order in range(3, series.order + 1):
         if any(sum(a) == order and abs(c) > tolerance for a, c in effective.items()):
             return _by_form(effective, basis[:, :kernel], order, series, evidence)
+    if kernel == 1 and abs(basis[0, 0]) > 1.0 - 1e-9 and constant(problem.target):
+        reason = "the target does not depend on its fields, so the risk not on m; along the encoding it has a minimum"
+        return Order(math.inf, (), evidence, reason)
     reason = f"the Hessian is positive semidefinite and nothing up to order {series.order} decides along its kernel"
     return Order(None, tuple(range(series.order + 1, series.order + 3)), evidence, reason)
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from seqindex.model.problem import Problem
+from seqindex.model.problem import Problem, TargetLike
 from seqindex.order import Evidence, Order
 from seqindex.theory.hermite_series import HermiteSeries
 from seqindex.theory.origin import TaylorSeries
@@ -26,6 +26,17 @@ def nothing(problem: Problem, series: TaylorSeries, evidence: tuple[Evidence, ..
     if reason is None:
         return Order(None, (series.order + 1,), evidence, f"{so_far}; higher ones were not looked at")
     return Order(math.inf, (), evidence, f"{so_far}, nor does any other: {reason}")
+
+
+def constant(target: TargetLike) -> bool:
+    """Whether a target is the same for all fields.
+
+    Example:
+        >>> constant(sx.PositionalSemanticTarget(1.0, alignment=0.5)), constant(sx.Target("z1", 1))
+        (True, False)
+    """
+    labels = target(np.random.default_rng(0).standard_normal((64, target.length)))
+    return bool(np.ptp(labels, axis=0).max() == 0.0)
 
 
 def _proof(problem: Problem, order: int) -> str | None:

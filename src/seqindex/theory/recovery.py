@@ -146,6 +146,8 @@ def predicted_recovery(
     """
     dim = check.integer("dim", dim, problem.frame.rank + 1)
     threshold = check.number("threshold", threshold, 0.0, 1.0, positive=True)
+    if threshold == 1.0:
+        raise ValueError("threshold must be below 1, which SGD reaches only in the limit, got 1")
     if learning_rate is not None:
         learning_rate = check.number("learning_rate", learning_rate, positive=True)
     rank = problem.frame.rank
