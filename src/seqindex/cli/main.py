@@ -19,6 +19,7 @@ from seqindex.cli.bench import bench
 from seqindex.cli.console import Halted, note, one_line
 from seqindex.cli.paper import paper
 from seqindex.cli.phase_diagram import phase_diagram
+from seqindex.cli.plot import plot
 from seqindex.cli.run import run
 from seqindex.cli.sgd import sgd
 
@@ -31,6 +32,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "phase-diagram": phase_diagram,
     "sgd": sgd,
     "run": run,
+    "plot": plot,
     "bench": bench,
 }
 for _name, _command in _COMMANDS.items():
