@@ -40,7 +40,7 @@ class Scale:
 
 
 FULL = Scale(theory=41, runs=11, replicas=32, horizon=150.0)
-QUICK = Scale(theory=7, runs=2, replicas=8, horizon=60.0)
+QUICK = Scale(theory=5, runs=1, replicas=8, horizon=40.0)
 
 
 def _target(kind: str, omega: float) -> TargetLike:

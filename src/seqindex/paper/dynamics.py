@@ -44,7 +44,7 @@ class Scale:
 
 
 FULL = Scale(dim=10**6, replicas=32, mean_dim=10**5, mean_replicas=1000, critical=True)
-QUICK = Scale(dim=50_000, replicas=8, mean_dim=4000, mean_replicas=400, critical=False)
+QUICK = Scale(dim=50_000, replicas=8, mean_dim=2000, mean_replicas=300, critical=False)
 
 _LENGTH = 2
 _CRITICAL_RATE = 2.0 / math.sqrt(math.pi) / (_LENGTH + 1)
@@ -88,7 +88,7 @@ def jobs(scale: Scale) -> list[Job]:
     dim, replicas = scale.mean_dim, scale.mean_replicas
     means = [job(tied, dim, rate, _MEAN_HORIZON, replicas, Start.overlaps(0.2), 9) for rate in _TIED_RATES]
     means.append(job(attention, dim, _ATTENTION_RATE, _ATTENTION_HORIZON, replicas, Start.overlaps(0.25, 0.2), 9))
-    around = [job(tied, 3000, share * _CRITICAL_RATE, 60.0, 32, Start.random(), 2) for share in _SHARES]
+    around = [job(tied, 2000, share * _CRITICAL_RATE, 60.0, 32, Start.random(), 2) for share in _SHARES]
     return [phases, *means, *around]
 
 

@@ -42,7 +42,7 @@ class Scale:
 
 _ALL = tuple(range(41))
 FULL = Scale(161, _ALL, (_ALL, tuple(range(11, 22))), 64)
-QUICK = Scale(61, (7, 13, 16, 19, 24), ((13, 16, 19), ()), 64)
+QUICK = Scale(61, (13, 16, 19), ((13, 16, 19), ()), 64)
 RELEASED_RATE, UNIFORM_RATE = 0.05, 0.5
 _TRAJECTORIES = 10
 

@@ -226,7 +226,7 @@ def _with_theory(data: xr.Dataset) -> xr.Dataset:
     omega = data["omega"].values
     theory = np.full(data["share"].shape, np.nan)
     middle, width, p_value = (np.full(data.sizes["series"], np.nan) for _ in range(3))
-    fine = np.linspace(float(omega.min()), float(omega.max()), 61)
+    fine = np.linspace(float(omega.min()), float(omega.max()), 25)
     curves = np.full((data.sizes["series"], len(fine)), np.nan)
     for index in range(data.sizes["series"]):
         one = data.isel(series=index)

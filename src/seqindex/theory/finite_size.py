@@ -38,8 +38,8 @@ STARTS = ("random", "orthogonal")
 """Uniform on the sphere, or exactly m = e = 0."""
 _NEAR = 0.03
 """e at which the border between the basins is sought; it changes kappa by a few parts in a thousand."""
-_ROUNDS = 16
-_STEPS = 300
+_ROUNDS = 13
+_STEPS = 200
 _DEGREE = 33
 """Odd, so that no node lies on an axis, where gradients are divided by the coordinate."""
 _SMALL = 1e-4
