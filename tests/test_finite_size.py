@@ -6,7 +6,6 @@ from scipy.integrate import solve_ivp
 
 import seqindex as sx
 from seqindex.sgd.stop import Near
-from seqindex.theory import finite_size
 from seqindex.theory.drift import drift_of
 from seqindex.theory.finite_size import semantic_probability, switch_width
 
@@ -65,8 +64,7 @@ def test_a_single_minimum_decides_alone():
     assert data["probability"].values[:, 0].tolist() == [1.0, 0.0]
 
 
-def test_another_matrix_is_used(monkeypatch):
-    monkeypatch.setattr(finite_size, "_DEGREE", 9)  # the rates do not need the table
+def test_another_matrix_is_used():
     matrix = [[0.9, 0.1], [0.3, 0.7]]
     one, other = (semantic_probability([0.64], [1000], 0.05, alignment_matrix=a) for a in (None, matrix))
     risk = sx.PopulationRisk(
@@ -106,3 +104,10 @@ def test_shares_of_the_exact_chain():
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         semantic_probability(*arguments)
+
+
+@pytest.mark.parametrize("start", ["random", "orthogonal"])
+def test_no_warning_where_a_rate_passes_zero(start):
+    omega = np.linspace(0.43, 0.45, 9)
+    probability = semantic_probability(omega, [1000], 0.5, start)["probability"].values[:, 0]
+    assert (probability == 1.0).all()

@@ -377,3 +377,14 @@ def test_what_a_tied_network_cannot_learn():
     assert second.verdict.startswith("confirmed with a condition: always at order 1")
     blind = data.assign(overlap_norm=0.0 * data["overlap_norm"])
     assert [claim.verdict for claim in fig11.claims(blind)] == ["not confirmed"] * 2
+
+
+def test_agreement_counts_what_the_theory_gives_no_chance():
+    omega, runs = np.linspace(0.4, 1.0, 41), np.full(41, 64)
+    chance = norm.cdf((0.64 - omega) / 0.03)
+    p = [transition._agreement(np.random.default_rng(i).binomial(runs, chance), runs, chance) for i in range(200)]
+    assert binomtest(sum(value < 0.05 for value in p), 200, 0.05).pvalue > 1e-4
+    counts = np.round(runs * chance).astype(int)
+    assert transition._agreement(counts, runs, chance) > 0.5
+    counts[-5:] = 8  # semantic ends where none is possible
+    assert transition._agreement(counts, runs, chance) < 1e-6

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, norm, poisson
 
 from seqindex.model.attention import Attention
 from seqindex.model.encoding import OppositeEncoding
@@ -226,7 +226,7 @@ def _with_theory(data: xr.Dataset) -> xr.Dataset:
     omega = data["omega"].values
     theory = np.full(data["share"].shape, np.nan)
     middle, width, p_value = (np.full(data.sizes["series"], np.nan) for _ in range(3))
-    fine = np.linspace(float(omega.min()), float(omega.max()), 25)
+    fine = np.linspace(float(omega.min()), float(omega.max()), 41)
     curves = np.full((data.sizes["series"], len(fine)), np.nan)
     for index in range(data.sizes["series"]):
         one = data.isel(series=index)
@@ -248,11 +248,24 @@ def _with_theory(data: xr.Dataset) -> xr.Dataset:
 
 
 def _agreement(semantic: NDArray[np.int64], runs: NDArray[np.int64], chance: NDArray[np.float64]) -> float:
-    """p-value of one chi-square over all values of omega at which either outcome is expected at least now and then."""
+    """p-value of one chi-square over all values of omega; those where one outcome is rare count together.
+
+    Where either outcome is expected less than twice, the rare outcomes of all such values are summed on each side of
+    the switch: a count that the theory gives no chance tells against it there.
+    """
     spread = runs * chance * (1.0 - chance)
-    there = spread > 0.5
-    squares = (semantic - runs * chance)[there] ** 2 / spread[there]
-    return float(chi2.sf(squares.sum(), int(there.sum())))
+    often = (spread > 1.5) & (runs > 0)
+    squares = float(((semantic - runs * chance)[often] ** 2 / spread[often]).sum())
+    cells = int(often.sum())
+    for side, rare, rate in ((chance >= 0.5, runs - semantic, 1.0 - chance), (chance < 0.5, semantic, chance)):
+        pooled = side & ~often & (runs > 0)
+        if pooled.any():
+            expected = float((runs * rate)[pooled].sum())
+            # The exact tail of a Poisson count, turned into the square of a normal one.
+            tail = float(poisson.sf(int(rare[pooled].sum()) - 1, max(expected, 1e-9)))
+            squares += float(norm.isf(max(0.5 * min(1.0, 2.0 * tail), 1e-300))) ** 2
+            cells += 1
+    return float(chi2.sf(squares, cells))
 
 
 def theory_claim(data: xr.Dataset, name: str, where: str) -> Claim:

@@ -95,7 +95,8 @@ def semantic_probability(
     weights = _weights(omegas)
     growth = -(weights @ parts.curvature) - 0.5 * rate * (weights @ parts.strength)[:, None]
     kappa = _kappa(weights, rate, growth, parts.slopes)
-    rho = growth[:, 0] / growth[:, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):  # where one of them does not grow, kappa alone decides
+        rho = growth[:, 0] / growth[:, 1]
     own = 1.0 / dims if start == "random" else np.zeros(len(dims))
     grown = 0.5 * rate * (weights @ parts.steps) / np.where(growth > 0.0, growth, np.inf)
     variance = own[None, :, None] + grown[:, None, :] / dims[None, :, None]
@@ -224,9 +225,9 @@ def _probability(kappa: Array, rho: Array, variance: Array) -> Array:
     nodes, weights = np.polynomial.legendre.leggauss(400)
     g, weights = 5.0 * (nodes + 1.0), 5.0 * weights  # |g_2| in (0, 10)
     density = weights * np.sqrt(2.0 / np.pi) * np.exp(-0.5 * g * g)
-    finite = np.where(np.isfinite(kappa), kappa, 0.0)[:, None, None]
-    border = finite * (np.sqrt(variance[..., 1])[..., None] * g) ** rho[:, None, None]
-    result = erfc(border / np.sqrt(2.0 * variance[..., 0])[..., None]) @ density
-    result[kappa == 0.0] = 1.0
-    result[np.isinf(kappa)] = 0.0
+    result = np.repeat(np.where(kappa == 0.0, 1.0, 0.0)[:, None], variance.shape[1], axis=1)
+    two = (kappa > 0.0) & np.isfinite(kappa)
+    m, e = np.sqrt(variance[two, :, 0])[..., None], np.sqrt(variance[two, :, 1])[..., None]
+    border = kappa[two, None, None] * (e * g) ** rho[two, None, None]
+    result[two] = erfc(border / (np.sqrt(2.0) * m)) @ density
     return np.asarray(result)
