@@ -6,6 +6,7 @@ from scipy.integrate import solve_ivp
 
 import seqindex as sx
 from seqindex.sgd.stop import Near
+from seqindex.theory.basins import Minima, basins
 from seqindex.theory.drift import drift_of
 from seqindex.theory.finite_size import semantic_probability, switch_width
 
@@ -62,6 +63,58 @@ def test_probability_by_sampling_the_amplitudes():
 def test_a_single_minimum_decides_alone():
     data = semantic_probability([0.3, 0.95], [1000], 0.05)
     assert data["probability"].values[:, 0].tolist() == [1.0, 0.0]
+    assert data["limit"].values.tolist() == [1.0, 0.0]
+    assert minima_of(data) == ["SEMANTIC", "POSITIONAL"]
+
+
+def minima_of(data):
+    return [Minima(int(value)).name for value in data["minima"].values]
+
+
+def test_two_minima_exactly_between_the_boundaries_of_the_phases():
+    around = [sx.phase_boundary(kind) + side for kind in ("positional", "semantic") for side in (-5e-4, 5e-4)]
+    data = semantic_probability(around, [1000], 1e-6)
+    assert minima_of(data) == ["SEMANTIC", "BOTH", "BOTH", "POSITIONAL"]
+    assert data["limit"].values.tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_no_probability_where_the_minimum_slides():
+    """Below a = 0.7635 the single minimum moves along the circle from omega_sem to omega_pos."""
+    inside = 0.5 * (sx.phase_boundary("semantic", 0.76) + sx.phase_boundary("positional", 0.76))
+    data = semantic_probability([0.9, inside, 0.999], [1000], 1e-6, alignment=0.76)
+    assert minima_of(data) == ["SEMANTIC", "BETWEEN", "POSITIONAL"]
+    assert np.isnan(data["probability"].values[:, 0]).tolist() == [False, True, False]
+
+
+def test_no_probability_where_the_noise_wins():
+    data = semantic_probability([0.65], [1000], 5.0)
+    assert minima_of(data) == ["NONE"]
+    assert np.isnan(data["probability"]).all()
+
+
+def test_the_border_of_competing_species():
+    """m = c M^p, where M and E compete on equal terms: the border M = E is m = c e^p."""
+    powers, factors = np.array([0.6, 1.0, 1.7]), np.array([0.8, 0.9, 0.5])
+
+    def speed(s, places):
+        m = (s[..., 0] / factors[places]) ** (1.0 / powers[places])
+        e = s[..., 1]
+        return np.stack([powers[places] * (1.0 - m - 2.0 * e), 1.0 - e - 2.0 * m], axis=-1)
+
+    minima, kappa, saddle = basins(speed, np.stack([powers, np.ones(3)], axis=-1))
+    assert (minima == Minima.BOTH).all()
+    # The power law is met where m and e are 5e-3, up to terms of first order, as this flow is not even.
+    assert kappa == pytest.approx(factors, rel=1e-4)
+    assert saddle[:, 0] == pytest.approx(factors * 3.0**-powers, abs=1e-9)
+    assert saddle[:, 1] == pytest.approx(1.0 / 3.0, abs=1e-9)
+
+
+def test_a_switch_out_of_sight():
+    data = semantic_probability(np.linspace(0.6, 0.7, 11), [1000], 0.05)
+    finer = semantic_probability(np.linspace(0.58, 0.72, 57), [1000], 0.05)
+    assert switch_width(data)[0] == pytest.approx(switch_width(finer)[0], abs=2e-5)
+    assert switch_width(data)[1] == pytest.approx(switch_width(finer)[1], rel=2e-3)
+    assert np.isnan(switch_width(data.isel(omega=slice(0, 2)))).all()
 
 
 def test_another_matrix_is_used():

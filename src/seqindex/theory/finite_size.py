@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfc
+from scipy.special import erfc, ndtri
 
 import seqindex
 from seqindex import check
@@ -29,6 +29,7 @@ from seqindex.model.attention import Attention
 from seqindex.model.encoding import OppositeEncoding
 from seqindex.model.problem import Problem
 from seqindex.model.target import PositionalSemanticTarget
+from seqindex.theory.basins import Minima, Places, Speed, basins
 from seqindex.theory.chart import Chart
 from seqindex.theory.diffusion import step_covariance
 from seqindex.theory.risk import PopulationRisk
@@ -36,14 +37,12 @@ from seqindex.theory.risk import PopulationRisk
 Array = NDArray[np.float64]
 STARTS = ("random", "orthogonal")
 """Uniform on the sphere, or exactly m = e = 0."""
-_NEAR = 0.03
-"""e at which the border between the basins is sought; it changes kappa by a few parts in a thousand."""
-_ROUNDS = 13
-_STEPS = 200
 _DEGREE = 33
-"""Odd, so that no node lies on an axis, where gradients are divided by the coordinate."""
+"""Of the tables over the disc; odd, so that no node lies on an axis, where gradients are divided by the coordinate."""
 _SMALL = 1e-4
 """Smallest coordinate by which a gradient is divided, for a relative error of its square."""
+_TAIL = 1e-9
+"""Probabilities closer to 0 or 1 say nothing about the switch."""
 _AT = (0.0, 0.5, 1.0)
 """Values of omega from which all follows: the gradient is linear in omega, the noise quadratic."""
 
@@ -69,9 +68,10 @@ def semantic_probability(
         alignment_matrix: A, a row-stochastic 2 x 2 matrix, in place of a.
 
     Returns:
-        Dataset with "probability" over (omega, dim), and over omega "rho", "kappa", the growth rates "rate_m" and
-        "rate_e".  Where there is one minimum only, kappa is 0 or infinite and the probability 1 or 0; it is NaN where
-        the noise keeps SGD at the start.
+        Dataset with "probability" over (omega, dim), and over omega its "limit" for d to infinity, "rho", "kappa", the
+        "saddle" (m, e), the growth rates "rate_m" and "rate_e", and which "minima" there are at this rate: semantic or
+        positional alone, where the probability is 1 or 0; both; between, where there is one with m and e both; none,
+        where the noise keeps SGD at the start.  In the last two cases the probability is NaN.
 
     Raises:
         TypeError, ValueError: an argument out of range.
@@ -94,23 +94,29 @@ def semantic_probability(
     parts = _parts(tuple(map(float, matrix.ravel())))
     weights = _weights(omegas)
     growth = -(weights @ parts.curvature) - 0.5 * rate * (weights @ parts.strength)[:, None]
-    kappa = _kappa(weights, rate, growth, parts.slopes)
-    with np.errstate(divide="ignore", invalid="ignore"):  # where one of them does not grow, kappa alone decides
-        rho = growth[:, 0] / growth[:, 1]
+    minima, kappa, saddle = basins(_speed(parts, omegas, rate), growth)
+    rho = np.divide(growth[:, 0], growth[:, 1], out=np.full(len(growth), np.nan), where=(growth > 0.0).all(1))
     own = 1.0 / dims if start == "random" else np.zeros(len(dims))
     grown = 0.5 * rate * (weights @ parts.steps) / np.where(growth > 0.0, growth, np.inf)
     variance = own[None, :, None] + grown[:, None, :] / dims[None, :, None]
     probability = _probability(kappa, rho, variance)
-    probability[(growth <= 0.0).all(1)] = np.nan
+    limit = np.select([rho > 1.0, rho < 1.0], [1.0, 0.0], 0.5)
     return xr.Dataset(
         {
             "probability": (("omega", "dim"), probability, {"long_name": "probability of the semantic minimum"}),
+            "limit": (
+                "omega",
+                np.where(minima == Minima.BOTH, limit, probability[:, 0]),
+                {"long_name": "probability of the semantic minimum as d tends to infinity"},
+            ),
+            "minima": ("omega", minima, {"long_name": "what SGD can end in", **Minima.flags()}),
             "rho": ("omega", rho, {"long_name": "ratio of the growth rates of m and e"}),
             "kappa": ("omega", kappa, {"long_name": "border of the basins at the start: |m| = kappa |e|^rho"}),
-            "rate_m": ("omega", growth[:, 0]),
-            "rate_e": ("omega", growth[:, 1]),
+            "saddle": (("omega", "coordinate"), saddle, {"long_name": "m and e where the border of the basins ends"}),
+            "rate_m": ("omega", growth[:, 0], {"long_name": "growth rate of m at the start"}),
+            "rate_e": ("omega", growth[:, 1], {"long_name": "growth rate of e at the start"}),
         },
-        {"omega": omegas, "dim": dims},
+        {"omega": omegas, "dim": dims, "coordinate": ["m", "e"]},
         {
             "learning_rate": rate,
             "start": start,
@@ -123,11 +129,13 @@ def semantic_probability(
 def switch_width(data: xr.Dataset) -> tuple[Array, Array]:
     """omega at which the probability is 1/2, and the standard deviation of a normal law fitted to the quartiles.
 
+    Between the given values of omega the normal quantile of the probability is taken to be linear.
+
     Args:
-        data: what ``semantic_probability`` returns, with values of omega close enough to interpolate between.
+        data: what ``semantic_probability`` returns, with ascending values of omega, a few within the switch.
 
     Returns:
-        Middle and width, (k,) each, one a dimension.
+        Middle and width, (k,) each, one a dimension; NaN where the values of omega do not reach far enough.
 
     Example:
         >>> data = semantic_probability(np.linspace(0.55, 0.75, 21), [1000, 10**6], learning_rate=0.5)
@@ -136,18 +144,24 @@ def switch_width(data: xr.Dataset) -> tuple[Array, Array]:
         (True, True)
     """
     omega, probability = data["omega"].values, data["probability"].values
-    levels = np.array([[np.interp(-p, -column, omega) for p in (0.75, 0.5, 0.25)] for column in probability.T])
-    return levels[:, 1], (levels[:, 2] - levels[:, 0]) / (2.0 * 0.6744897501960817)
+    levels = np.full((probability.shape[1], 3), np.nan)
+    for row, column in zip(levels, probability.T, strict=True):
+        inside = (column > _TAIL) & (column < 1.0 - _TAIL)
+        if inside.any():
+            falling = -ndtri(column[inside])
+            row[:] = np.interp(ndtri([0.25, 0.5, 0.75]), falling, omega[inside], left=np.nan, right=np.nan)
+    return levels[:, 1], (levels[:, 2] - levels[:, 0]) / (2.0 * float(ndtri(0.75)))
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """What the theory needs of the landscape, at the values of omega in ``_AT`` (first axis)."""
+    """What the theory needs of the landscape: at the values of omega in ``_AT`` (first axis), the slopes at 0 and 1."""
 
     strength: Array
     curvature: Array
     steps: Array
     slopes: Callable[[Array], Array]
+    noise: Callable[[Array], Array]
 
 
 @lru_cache(maxsize=8)
@@ -157,12 +171,32 @@ def _parts(matrix: tuple[float, ...]) -> _Parts:
         for value in _AT
     ]
     risks = [PopulationRisk(problem) for problem in problems]
+
+    def slopes(s: Array) -> Array:
+        """R_m / m and R_e / e: their tables keep the relative error of the gradient."""
+        return np.stack([risk.gradient(s[:, 0], s[:, 1]) / s for risk in risks[::2]], axis=-2)
+
+    def noise(s: Array) -> Array:
+        return np.stack([risk.mean_square_gradient(s[:, 0], s[:, 1]) for risk in risks], axis=-1)
+
     return _Parts(
         strength=np.array([risk.mean_square_gradient(0.0, 0.0) for risk in risks]),
         curvature=np.array([np.diagonal(risk.hessian(0.0, 0.0)) for risk in risks]),
         steps=np.array([np.diagonal(step_covariance(problem, [0.0, 0.0], points=2**17)) for problem in problems]),
-        slopes=Chart(2, _DEGREE).interpolate(lambda s: np.stack([_slopes(risk, s) for risk in risks], axis=-2)),
+        slopes=Chart(2, _DEGREE).interpolate(_even(slopes)),
+        noise=Chart(2, _DEGREE).interpolate(_even(noise)),
     )
+
+
+def _even(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """A function that is even in m and in e, computed at one of the four signs only, and never on an axis."""
+
+    def evaluate(s: Array) -> Array:
+        quadrant, inverse = np.unique(np.maximum(np.abs(s).round(12), _SMALL), axis=0, return_inverse=True)
+        quadrant /= np.maximum(1.0, np.linalg.norm(quadrant, axis=-1, keepdims=True))
+        return np.asarray(function(quadrant)[inverse.ravel()])
+
+    return evaluate
 
 
 def _weights(omega: Array) -> Array:
@@ -172,62 +206,27 @@ def _weights(omega: Array) -> Array:
     )
 
 
-def _kappa(weights: Array, rate: float, growth: Array, table: Callable[[Array], Array]) -> Array:
-    """Bisect the m from which the flow at e = _NEAR ends semantic; 0 or infinite where every start ends alike.
+def _speed(parts: _Parts, omega: Array, rate: float) -> Speed:
+    """d(log m, log e)/dt of the flow."""
+    linear, quadratic = np.stack([1.0 - omega, omega], axis=-1), _weights(omega)
 
-    The flow is followed in (log m, log e), in which it is linear near the start, with a step a value of omega.
-    """
-    kappa = np.where(growth[:, 1] <= 0.0, 0.0, np.where(growth[:, 0] <= 0.0, np.inf, np.nan))
-    todo = np.isnan(kappa)
-    if not todo.any():
-        return kappa
-    weights, growth = weights[todo], growth[todo]
-    step = 0.25 / growth.max(1)
+    def speed(s: Array, places: Places) -> Array:
+        slopes = np.einsum("nj,...njq->...nq", linear[places], parts.slopes(s))
+        noise = np.einsum("nj,...nj->...n", quadratic[places], parts.noise(s))
+        radial = (s * s * slopes).sum(-1) - 0.5 * rate * noise
+        return np.asarray(radial[..., None] - slopes)
 
-    def speed(logs: Array) -> Array:
-        s = np.exp(logs)
-        s /= np.maximum(1.0, np.linalg.norm(s, axis=-1, keepdims=True))
-        slopes = np.einsum("nj,njq->nq", weights, table(s))
-        radial = (s * s * slopes[:, :2]).sum(-1) - 0.5 * rate * slopes[:, 2]
-        return np.asarray((radial[:, None] - slopes[:, :2]) * step[:, None])
-
-    def semantic(log_ratio: Array) -> NDArray[np.bool_]:
-        logs = np.log(_NEAR) + np.stack([log_ratio, np.zeros(len(log_ratio))], axis=-1)
-        for _ in range(_STEPS):
-            k1 = speed(logs)
-            k2 = speed(logs + 0.5 * k1)
-            k3 = speed(logs + 0.5 * k2)
-            logs = logs + (k1 + 2.0 * k2 + 2.0 * k3 + speed(logs + k3)) / 6.0
-        return np.asarray(logs[:, 0] > logs[:, 1])
-
-    low, high = np.full(len(step), -14.0), np.full(len(step), 3.0)
-    always, never = semantic(low), ~semantic(high)
-    for _ in range(_ROUNDS):
-        middle = 0.5 * (low + high)
-        up = semantic(middle)
-        low, high = np.where(up, low, middle), np.where(up, middle, high)
-    exponent = 1.0 - np.clip(growth[:, 0] / growth[:, 1], 0.0, 200.0)
-    found = np.exp(0.5 * (low + high)) * _NEAR**exponent
-    kappa[todo] = np.where(always, 0.0, np.where(never, np.inf, found))
-    return kappa
-
-
-def _slopes(risk: PopulationRisk, s: Array) -> Array:
-    """R_m / m, R_e / e and V at states (n, 2): even functions, whose tables keep their relative error."""
-    s = np.copysign(np.maximum(np.abs(s), _SMALL), s)
-    s = s / np.maximum(1.0, np.linalg.norm(s, axis=-1, keepdims=True))
-    gradient = risk.gradient(s[:, 0], s[:, 1])
-    return np.column_stack([gradient / s, risk.mean_square_gradient(s[:, 0], s[:, 1])])
+    return speed
 
 
 def _probability(kappa: Array, rho: Array, variance: Array) -> Array:
     """P(sqrt(v_m) |g_1| > kappa (sqrt(v_e) |g_2|)^rho), (omega, dim)."""
+    result = np.repeat(np.select([kappa == 0.0, np.isinf(kappa)], [1.0, 0.0], np.nan)[:, None], variance.shape[1], 1)
+    two = np.isfinite(kappa) & (kappa > 0.0)
     nodes, weights = np.polynomial.legendre.leggauss(400)
     g, weights = 5.0 * (nodes + 1.0), 5.0 * weights  # |g_2| in (0, 10)
     density = weights * np.sqrt(2.0 / np.pi) * np.exp(-0.5 * g * g)
-    result = np.repeat(np.where(kappa == 0.0, 1.0, 0.0)[:, None], variance.shape[1], axis=1)
-    two = (kappa > 0.0) & np.isfinite(kappa)
-    m, e = np.sqrt(variance[two, :, 0])[..., None], np.sqrt(variance[two, :, 1])[..., None]
-    border = kappa[two, None, None] * (e * g) ** rho[two, None, None]
-    result[two] = erfc(border / (np.sqrt(2.0) * m)) @ density
-    return np.asarray(result)
+    v_m, v_e = variance[two, :, :1], variance[two, :, 1:]
+    border = kappa[two, None, None] * (np.sqrt(v_e) * g) ** rho[two, None, None]
+    result[two] = erfc(border / np.sqrt(2.0 * v_m)) @ density
+    return result
