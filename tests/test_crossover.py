@@ -18,7 +18,38 @@ TABLE = {
 def test_the_minimum_moves_as_published(reading):
     for omega, angle in TABLE[reading].items():
         problem = sx.Problem(sx.EncodedTarget(omega, reading), sx.Attention(2, sx.OppositeEncoding()))
-        assert crossover._angle(problem) == pytest.approx(angle, abs=0.5)
+        found, minima = crossover._minimum(problem)
+        assert found == pytest.approx(angle, abs=0.5)
+        assert minima == 1
+
+
+@pytest.mark.parametrize(("omega", "reading"), [(0.3, "sqrt"), (0.7, "linear")])
+def test_the_minimum_by_brute_force(omega, reading):
+    """The risk on a four-dimensional grid, 1.5 degrees to both sides of the minimum, gives a parabola with that tip."""
+    problem = sx.Problem(sx.EncodedTarget(omega, reading), sx.Attention(2, sx.OppositeEncoding()))
+    found, _ = crossover._minimum(problem)
+    nodes = np.arange(-5.2, 5.3, 0.4)
+    grid = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij"), axis=-1).reshape(-1, 4)
+    weights = np.exp(-0.5 * (grid**2).sum(-1))
+    zstar, xi = grid[:, :2], grid[:, 2:]
+    label = problem.target(zstar)
+    risks = []
+    for angle in np.radians(found + np.array([-1.5, 0.0, 1.5])):
+        m, e = np.cos(angle), np.sin(angle)
+        fields = m * zstar + np.sqrt(1.0 - m * m) * xi + e * np.array([1.0, -1.0])
+        risks.append(weights @ ((label - problem.student(fields)) ** 2).sum(-1) / weights.sum())
+    left, middle, right = risks
+    tip = 1.5 * 0.5 * (left - right) / (left - 2.0 * middle + right)
+    assert abs(tip) < 0.02
+
+
+def test_the_positional_semantic_minimum_jumps():
+    between = sx.phase_boundary("equal_risk")
+    problems = [crossover._problem("positional-semantic", between + side) for side in (-1e-3, 1e-3)]
+    assert [crossover._minimum(problem) for problem in problems] == [
+        (pytest.approx(0.0, abs=1e-6), 2),
+        (pytest.approx(90.0, abs=1e-6), 2),
+    ]
 
 
 def test_both_readings():
