@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.integrate import solve_ivp
 
 import seqindex as sx
+from seqindex.paper import transition
 from seqindex.sgd.stop import Near
 from seqindex.theory.basins import Minima, basins
 from seqindex.theory.drift import drift_of
@@ -164,3 +166,19 @@ def test_no_warning_where_a_rate_passes_zero(start):
     omega = np.linspace(0.43, 0.45, 9)
     probability = semantic_probability(omega, [1000], 0.5, start)["probability"].values[:, 0]
     assert (probability == 1.0).all()
+
+
+def test_counts_are_compared_where_they_tell_the_basins_apart():
+    """At rate 0.5 the flow has no positional minimum at omega = 0.55, and one 0.07 from the saddle at 0.58."""
+    omega = np.array([0.45, 0.55, 0.58, 0.64, 0.9])
+    series = [transition.Series("square", 1000, rate, sx.Start.random(), omega, 2) for rate in (0.05, 0.5)]
+    run = xr.Dataset(
+        {
+            "overlap": (("replica", "record"), np.array([[0.9], [0.1]])),
+            "encoding_overlap": (("replica", "record"), np.array([[0.1], [0.9]])),
+            "outcome": ("replica", np.array([3, 3], dtype=np.int8)),
+            "end_step": ("replica", [300, 200]),
+        }
+    )
+    compared = transition.summarise(series, [run] * 10)["compared"].values
+    assert compared.tolist() == [[True, False, True, True, True], [True, False, False, True, True]]

@@ -15,7 +15,7 @@ _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
 
 
 def draw_transition(axes: Any, data: xr.Dataset, labels: Sequence[str]) -> None:
-    """Measured shares with one-standard-error bars, fitted curves, and the finite-size theory where there is one.
+    """Measured shares with one-standard-error bars, and the finite-size theory; fitted curves where there is none.
 
     Args:
         axes: Matplotlib axes.
@@ -23,6 +23,7 @@ def draw_transition(axes: Any, data: xr.Dataset, labels: Sequence[str]) -> None:
             (series, omega_fit); "theory_curve" over (series, omega_theory), NaN where there is none.
         labels: legend entry of each series.
     """
+    known = np.isfinite(data["theory_curve"].values).any(-1)
     for index, label in enumerate(labels):
         one = data.isel(series=index)
         there = np.isfinite(one["share"].values)
@@ -32,12 +33,14 @@ def draw_transition(axes: Any, data: xr.Dataset, labels: Sequence[str]) -> None:
         marker = _MARKERS[index % len(_MARKERS)]
         style = {"fmt": marker, "color": color, "markersize": 3.8, "elinewidth": 0.9, "capsize": 1.5}
         axes.errorbar(omega, share, np.abs(bars), **style)
-        axes.plot(one["omega_fit"], one["fit"], color=color, linestyle=dash, linewidth=1.1)
-        if np.isfinite(one["theory_curve"]).any():
-            axes.plot(one["omega_theory"], one["theory_curve"], color=color, linewidth=4.5, alpha=0.3, zorder=0.5)
-        axes.plot([], [], color=color, linestyle=dash, marker=marker, markersize=3.8, label=label)
-    if np.isfinite(data["theory_curve"]).any():
-        axes.plot([], [], color=GREY, linewidth=4.5, alpha=0.5, label="finite-size theory")
+        curve = ("omega_theory", "theory_curve") if known[index] else ("omega_fit", "fit")
+        width = 1.6 if known[index] else 0.8
+        axes.plot(one[curve[0]], one[curve[1]], color=color, linestyle=dash, linewidth=width)
+        axes.plot([], [], color=color, linestyle=dash, linewidth=width, marker=marker, markersize=3.8, label=label)
+    if known.any():
+        axes.plot([], [], color=GREY, linewidth=1.6, label="thick: finite-size theory")
+    if not known.all():
+        axes.plot([], [], color=GREY, linewidth=0.8, label="thin: fitted curve")
     axes.set(xlabel=r"weight of the positional part, $\omega$", ylabel="probability of the semantic minimum")
     axes.set_ylim(-0.03, 1.03)
 
